@@ -1,0 +1,77 @@
+/**
+ * The provider contract: four calls over one machine that is known by an opaque id. Who keeps
+ * which rule, and why, is told at each method. Every call honours `signal` and throws only
+ * `ProviderError`.
+ */
+import type { Placement } from '#shared/crd/proxy.ts';
+
+export type InstanceState = 'Provisioning' | 'Running' | 'Stopped' | 'Terminated';
+
+export interface Instance {
+  /** What `get` and `delete` take; self-contained, location included. */
+  readonly id: string;
+  readonly state: InstanceState;
+  /** Set whenever the state is Running. */
+  readonly ip?: string;
+  /** UID of the owning Proxy, read back from the backend. */
+  readonly uid: string;
+  /** Milliseconds since the epoch, read back from the backend; 0 when it is unreadable. */
+  readonly createdAtMs: number;
+  /** The backend's own word for the state, for conditions and events. */
+  readonly detail?: string;
+}
+
+export interface CreateRequest {
+  /** From `instanceName`; the same at every attempt, which makes `create` idempotent. */
+  readonly name: string;
+  /** UID of the Proxy; goes into the instance's mark. */
+  readonly uid: string;
+  readonly namespace: string;
+  readonly proxyName: string;
+  readonly placement: Placement;
+  /** Resolved user-data; a secret, never logged. */
+  readonly cloudInit?: string;
+  /** Port that the proxy must listen on. */
+  readonly port: number;
+}
+
+export interface Provider {
+  /** The configured name, which `spec.provider` refers to. */
+  readonly name: string;
+  readonly type: string;
+
+  /**
+   * Submits the machine and returns its id. Idempotent by `request.name`: a repeat answers with
+   * the id of what exists, after verifying its UID mark; another owner's machine under the name is
+   * Permanent. The mark is written in the same call that makes the machine. Never NotFound.
+   */
+  create(request: CreateRequest, signal: AbortSignal): Promise<string>;
+
+  /**
+   * NotFound when, and only when, the machine is gone and its name is free. A machine that is
+   * being deleted is still returned, and is not Running. A malformed id is Permanent.
+   */
+  get(id: string, signal: AbortSignal): Promise<Instance>;
+
+  /** Removes all that `create` made. Idempotent; may return before the machine is gone. */
+  delete(id: string, signal: AbortSignal): Promise<void>;
+
+  /** Every machine with our mark in the whole scope, or an error; never a partial guess. */
+  listByTag(signal: AbortSignal): Promise<Instance[]>;
+}
+
+/** Verdict of one check on what can fail on its own: a host, a project, an API server. */
+export interface TargetStatus {
+  readonly name: string;
+  readonly ready: boolean;
+  /** Shared reasons: Reachable, Timeout, Unreachable, Unauthorized, Forbidden, APIError. */
+  readonly reason: string;
+  readonly message: string;
+  readonly details?: Readonly<Record<string, string>>;
+}
+
+/** Optional ability: tells whether the backend can be reached now. */
+export interface Checker {
+  /** Never fails as a whole; one entry per target, in a stable order; prompt once aborted. */
+  check(signal: AbortSignal): Promise<TargetStatus[]>;
+}
