@@ -1,0 +1,27 @@
+/** Two worlds: plain Node for everything, workerd for what imports the Workers runtime. */
+import { cloudflareTest } from '@cloudflare/vitest-plugin';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'node',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/edge/**', '!test/edge/ledger/**'],
+          testTimeout: 30_000,
+        },
+      },
+      {
+        plugins: [cloudflareTest({ wrangler: { configPath: './wrangler.toml' } })],
+        test: {
+          name: 'workerd',
+          include: ['test/edge/**/*.test.ts'],
+          exclude: ['test/edge/ledger/**'],
+          testTimeout: 30_000,
+        },
+      },
+    ],
+  },
+});
