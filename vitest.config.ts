@@ -8,8 +8,7 @@ export default defineConfig({
       {
         test: {
           name: 'node',
-          include: ['test/**/*.test.ts'],
-          exclude: ['test/edge/**', '!test/edge/ledger/**'],
+          include: ['test/*.test.ts', 'test/!(edge)/**/*.test.ts', 'test/edge/ledger/**/*.test.ts'],
           testTimeout: 30_000,
         },
       },
