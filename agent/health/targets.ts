@@ -1,0 +1,102 @@
+/** Which proxies are probed, and how: from the Proxy object to a probe target. Pure. */
+import type { Condition } from '#shared/crd/condition.ts';
+import { objectKey } from '#shared/crd/object-meta.ts';
+import type { Proxy, ProxyProtocol } from '#shared/crd/proxy.ts';
+import type { Credentials } from '#shared/wire/sync.ts';
+import type { Thresholds, Verdict } from './verdict.ts';
+
+export interface ProbeTarget extends Thresholds {
+  /** `namespace/name`. */
+  readonly key: string;
+  /** Changes when what is probed does; health of the old one says nothing on the new one. */
+  readonly identity: string;
+  readonly protocol: ProxyProtocol;
+  readonly host: string;
+  readonly port: number;
+  readonly credentials?: Credentials;
+  /** What is fetched through the proxy. */
+  readonly url: string;
+  /** The URL is the edge's echo page, which tells the egress address. */
+  readonly echo: boolean;
+  readonly expectedStatus: number;
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+  /** What an earlier leader found, as it stands in the status; absent when nobody knows. */
+  readonly seed?: Verdict;
+}
+
+export interface TargetOptions {
+  /** Full URL of the edge's echo page. */
+  readonly echoUrl: string;
+  /** Credentials as last read from the Secret; undefined while they are not. */
+  readonly credentials: (namespace: string, secretName: string) => Credentials | undefined;
+}
+
+/** Set by the controller from what the provider said, not by probes: no verdict to start from. */
+const INSTANCE_REASONS: ReadonlySet<string> = new Set(['InstanceStopped', 'InstanceTerminated']);
+
+/**
+ * The target to probe, or undefined when there is none: the proxy has no address yet, is being
+ * deleted, or its credentials are not known yet. A paused proxy is probed like any other.
+ */
+export function probeTarget(proxy: Proxy, options: TargetOptions): ProbeTarget | undefined {
+  if (proxy.metadata.deletionTimestamp !== undefined) return undefined;
+  const reached =
+    proxy.spec.mode === 'External' ? externalAddress(proxy, options) : managedAddress(proxy);
+  if (reached === undefined) return undefined;
+  const check = proxy.spec.healthCheck;
+  const seed = seedVerdict(proxy);
+  return {
+    key: objectKey(proxy.metadata),
+    ...reached,
+    url: check.url ?? options.echoUrl,
+    echo: check.url === undefined || check.url === options.echoUrl,
+    expectedStatus: check.expectedStatus,
+    intervalMs: check.intervalSeconds * 1000,
+    timeoutMs: check.timeoutSeconds * 1000,
+    successThreshold: check.successThreshold,
+    failureThreshold: check.failureThreshold,
+    ...(seed === undefined ? {} : { seed }),
+  };
+}
+
+type Address = Pick<ProbeTarget, 'identity' | 'protocol' | 'host' | 'port' | 'credentials'>;
+
+function externalAddress(proxy: Proxy, options: TargetOptions): Address | undefined {
+  const endpoint = proxy.spec.endpoint;
+  if (endpoint === undefined) return undefined;
+  const { host, port, protocol, authSecretRef } = endpoint;
+  const identity = `${proxy.metadata.uid} ${protocol}://${host}:${port}`;
+  const address = { identity, protocol, host, port };
+  if (authSecretRef === undefined) return address;
+  const credentials = options.credentials(proxy.metadata.namespace, authSecretRef.name);
+  return credentials === undefined ? undefined : { ...address, credentials };
+}
+
+function managedAddress(proxy: Proxy): Address | undefined {
+  const { ip, providerID } = proxy.status;
+  if (ip === undefined || providerID === undefined) return undefined;
+  const port = proxy.status.port ?? proxy.spec.port;
+  const since = condition(proxy, 'Provisioned')?.lastTransitionTime ?? '';
+  const identity = `${proxy.metadata.uid} ${providerID}@${since} ${ip}:${port}`;
+  return { identity, protocol: 'http', host: ip, port };
+}
+
+function seedVerdict(proxy: Proxy): Verdict | undefined {
+  const healthy = condition(proxy, 'Healthy');
+  if (healthy === undefined || healthy.status === 'Unknown') return undefined;
+  if (INSTANCE_REASONS.has(healthy.reason)) return undefined;
+  const { latencyMillis, egressIP, lastHealthCheckTime } = proxy.status;
+  return {
+    healthy: healthy.status === 'True',
+    reason: healthy.reason,
+    message: healthy.message,
+    probedAtMs: Date.parse(lastHealthCheckTime ?? healthy.lastTransitionTime),
+    ...(latencyMillis === undefined ? {} : { latencyMillis }),
+    ...(egressIP === undefined ? {} : { egressIP }),
+  };
+}
+
+function condition(proxy: Proxy, type: string): Condition | undefined {
+  return proxy.status.conditions?.find((each) => each.type === type);
+}

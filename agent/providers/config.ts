@@ -1,0 +1,120 @@
+/**
+ * `providers.yaml` (contract §4): a list of named provider instances. It is read strictly, and all
+ * faults are reported at once, each with its YAML path.
+ */
+import { parseDocument } from 'yaml';
+import { z } from 'zod';
+import { kubernetesBlockSchema } from './config-kubernetes.ts';
+
+/** Names are used in Proxy specs, metric labels and ProviderHealth objects. */
+const PROVIDER_NAME_PATTERN = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+const PROVIDERS_MAX = 100;
+const PROBLEMS_MAX = 50;
+
+const nameSchema = z.string().regex(PROVIDER_NAME_PATTERN, {
+  message: 'must be lower-case letters, digits, "-" and ".", at most 253 characters',
+});
+
+/** Each type and the schema of the one block that it takes, which has the name of the type. */
+const kubernetesProviderSchema = z.strictObject({
+  name: nameSchema,
+  type: z.literal('kubernetes'),
+  kubernetes: kubernetesBlockSchema,
+});
+const SCHEMAS = { kubernetes: kubernetesProviderSchema } as const;
+
+export type KubernetesProviderConfig = z.infer<typeof kubernetesProviderSchema>;
+export type ProviderConfig = KubernetesProviderConfig;
+export type ProviderType = keyof typeof SCHEMAS;
+
+export type ProvidersConfigResult =
+  | { readonly ok: true; readonly providers: ProviderConfig[] }
+  | { readonly ok: false; readonly problems: string[] };
+
+const fileSchema = z.strictObject({ providers: z.array(z.unknown()).min(1).max(PROVIDERS_MAX) });
+const typedSchema = z.object({ type: z.string() });
+
+/** Parses the text of a providers file; `problems` has one line for each fault. */
+export function parseProvidersConfig(text: string): ProvidersConfigResult {
+  const document = parseDocument(text, { prettyErrors: true, uniqueKeys: true });
+  if (document.errors.length > 0) {
+    return faults(document.errors.map((error) => firstLine(error.message)));
+  }
+  const file = fileSchema.safeParse(document.toJS({ maxAliasCount: 100 }) ?? {});
+  if (!file.success) return faults(issueLines(file.error.issues, ''));
+  const problems: string[] = [];
+  const providers: ProviderConfig[] = [];
+  for (const [index, entry] of file.data.providers.entries()) {
+    const parsed = parseEntry(entry, `providers[${index}]`);
+    if ('problems' in parsed) problems.push(...parsed.problems);
+    else providers.push(parsed.provider);
+  }
+  problems.push(...duplicateNames(file.data.providers));
+  return problems.length > 0 ? faults(problems) : { ok: true, providers };
+}
+
+function parseEntry(
+  entry: unknown,
+  path: string,
+): { provider: ProviderConfig } | { problems: string[] } {
+  const typed = typedSchema.safeParse(entry);
+  if (!typed.success) return { problems: issueLines(typed.error.issues, path) };
+  const { type } = typed.data;
+  if (!isKnownType(type)) {
+    const known = Object.keys(SCHEMAS).join(', ');
+    return { problems: [`${path}.type: unknown type "${type}" (known: ${known})`] };
+  }
+  const parsed = SCHEMAS[type].safeParse(entry);
+  if (parsed.success) return { provider: parsed.data };
+  return { problems: issueLines(parsed.error.issues, path) };
+}
+
+function isKnownType(type: string): type is ProviderType {
+  return Object.hasOwn(SCHEMAS, type);
+}
+
+function duplicateNames(entries: readonly unknown[]): string[] {
+  const first = new Map<string, number>();
+  const problems: string[] = [];
+  for (const [index, entry] of entries.entries()) {
+    const named = z.object({ name: z.string() }).safeParse(entry);
+    if (!named.success) continue;
+    const earlier = first.get(named.data.name);
+    if (earlier === undefined) first.set(named.data.name, index);
+    else {
+      const where = `providers[${index}].name`;
+      problems.push(`${where}: "${named.data.name}" is already providers[${earlier}]`);
+    }
+  }
+  return problems;
+}
+
+function issueLines(issues: readonly z.core.$ZodIssue[], base: string): string[] {
+  return issues.flatMap((issue) => {
+    const path = yamlPath(base, issue.path);
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((key) => `${yamlPath(path, [key])}: unknown key`);
+    }
+    if (issue.code === 'invalid_type' && issue.input === undefined) {
+      return [`${path || 'file'}: is required`];
+    }
+    return [`${path || 'file'}: ${issue.message}`];
+  });
+}
+
+function yamlPath(base: string, path: readonly PropertyKey[]): string {
+  let text = base;
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`;
+    else text += text === '' ? String(part) : `.${String(part)}`;
+  }
+  return text;
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? text;
+}
+
+function faults(problems: string[]): ProvidersConfigResult {
+  return { ok: false, problems: problems.slice(0, PROBLEMS_MAX) };
+}
