@@ -18,3 +18,36 @@ export type Json = JsonValue;
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** Own property of an object; names such as `constructor` never reach the prototype. */
+export function own(object: JsonObject, key: string): JsonValue | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** Sets an own property, even one named `__proto__` (plain assignment would not). */
+export function setOwn(object: JsonObject, key: string, value: JsonValue): void {
+  Object.defineProperty(object, key, {
+    value,
+    configurable: true,
+    enumerable: true,
+    writable: true,
+  });
+}
+
+/** Deep equality, blind to the order of keys. */
+export function sameJson(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
+  if (left === right) return true;
+  if (Array.isArray(left)) {
+    if (!Array.isArray(right) || left.length !== right.length) return false;
+    return left.every((item, index) => sameJson(item, right[index]));
+  }
+  if (!isJsonObject(left) || !isJsonObject(right)) return false;
+  const keys = Object.keys(left);
+  if (keys.length !== Object.keys(right).length) return false;
+  return keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]));
+}
+
+/** A deep copy that shares nothing with the original. */
+export function cloneJson<T extends JsonValue>(value: T): T {
+  return structuredClone(value);
+}
