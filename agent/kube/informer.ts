@@ -6,7 +6,7 @@
 
 import { type Backoff, createBackoff } from '#agent/runtime/backoff.ts';
 import { pause } from '#agent/runtime/deadline.ts';
-import type { Clock, Random, Timer } from '#shared/clock.ts';
+import type { Clock, Random } from '#shared/clock.ts';
 import { type Cacheable, createObjectCache } from './cache.ts';
 import type { KubeClient } from './client.ts';
 import { errorFromStatus, isKubeError, KubeError } from './errors.ts';
@@ -18,6 +18,7 @@ import {
   type ResourceType,
   resourcePath,
 } from './resource.ts';
+import { createSilenceTimer } from './silence.ts';
 import { parseWatchEvent, splitLines } from './watch-lines.ts';
 
 /** What an informer tells about itself; implemented by telemetry. */
@@ -66,8 +67,6 @@ export interface InformerDeps<T> {
   readonly observer: InformerObserver;
 }
 
-/** Without a line for this long a watch counts as dead; the next one resumes where it ended. */
-export const WATCH_SILENCE_MS = 50_000;
 /** Spread, so that the informers of many agents do not reconnect together. */
 const WATCH_TIMEOUT_SECONDS_MIN = 290;
 const WATCH_TIMEOUT_SECONDS_MAX = 580;
@@ -292,34 +291,6 @@ class ListWatch<T extends Cacheable> implements Informer<T> {
       }
     }
   }
-}
-
-/** A signal that aborts with `parent`, or when nothing restarts it for `WATCH_SILENCE_MS`. */
-function createSilenceTimer(clock: Clock, parent: AbortSignal) {
-  const controller = new AbortController();
-  const onAbort = () => controller.abort(parent.reason);
-  parent.addEventListener('abort', onAbort, { once: true });
-  if (parent.aborted) onAbort();
-  let timer: Timer | undefined;
-  let fired = false;
-  const restart = () => {
-    timer?.cancel();
-    timer = clock.setTimer(() => {
-      fired = true;
-      controller.abort(new Error('the watch was silent'));
-    }, WATCH_SILENCE_MS);
-  };
-  return {
-    signal: controller.signal,
-    get fired() {
-      return fired;
-    },
-    restart,
-    stop() {
-      timer?.cancel();
-      parent.removeEventListener('abort', onAbort);
-    },
-  };
 }
 
 function rawKey(object: unknown): string {
