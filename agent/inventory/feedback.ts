@@ -54,7 +54,7 @@ export function createFeedback(): Feedback {
     },
     apply(response, nowMs) {
       leases = new Map(Object.entries(response.leases));
-      leasesTotal = leases.values().reduce((sum, count) => sum + count, 0);
+      leasesTotal = [...leases.values()].reduce((sum, count) => sum + count, 0);
       leaseRequests = new Map(Object.entries(response.counters));
       lastAnswerMs = nowMs;
       for (const [uid, counts] of Object.entries(response.reports)) {

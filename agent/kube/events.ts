@@ -7,16 +7,24 @@
 import { createBackoff } from '#agent/runtime/backoff.ts';
 import { pause } from '#agent/runtime/deadline.ts';
 import type { Clock, Random } from '#shared/clock.ts';
-import { API_VERSION, GROUP } from '#shared/crd/names.ts';
-import type { Proxy } from '#shared/crd/proxy.ts';
+import { GROUP } from '#shared/crd/names.ts';
 import type { KubeClient } from './client.ts';
 import { isKubeError, KubeError } from './errors.ts';
 import { type ResourceType, resourcePath } from './resource.ts';
 
 export const EVENTS: ResourceType = { group: 'events.k8s.io', version: 'v1', plural: 'events' };
 
+export interface EventSubject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Also that of the event. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
 export interface ProxyEvent {
-  readonly regarding: Proxy;
+  readonly regarding: EventSubject;
   readonly type: 'Normal' | 'Warning';
   /** Why, in CamelCase: `Created`, `QuotaExceeded`. */
   readonly reason: string;
@@ -174,7 +182,7 @@ class Recorder implements EventRecorder {
   async #create(series: Series, signal: AbortSignal): Promise<void> {
     const { client, instance } = this.#deps;
     const { regarding, type, reason, action, note } = series.event;
-    const { namespace, name, uid, resourceVersion } = regarding.metadata;
+    const { namespace, name } = regarding;
     const eventName = this.#newName(name, series.firstMs);
     const body = {
       apiVersion: 'events.k8s.io/v1',
@@ -183,7 +191,7 @@ class Recorder implements EventRecorder {
       eventTime: microTime(series.firstMs),
       reportingController: REPORTER,
       reportingInstance: instance,
-      regarding: { apiVersion: API_VERSION, kind: 'Proxy', namespace, name, uid, resourceVersion },
+      regarding,
       type,
       reason,
       action,
@@ -198,7 +206,7 @@ class Recorder implements EventRecorder {
   }
 
   async #patchCount(series: Series, name: string, signal: AbortSignal): Promise<void> {
-    const { namespace } = series.event.regarding.metadata;
+    const { namespace } = series.event.regarding;
     await this.#deps.client.request(
       {
         method: 'PATCH',
@@ -218,7 +226,7 @@ class Recorder implements EventRecorder {
 }
 
 function contentKey({ regarding, type, reason, action, note }: ProxyEvent): string {
-  return JSON.stringify([regarding.metadata.uid, type, reason, action, note]);
+  return JSON.stringify([regarding.uid, type, reason, action, note]);
 }
 
 function seriesOf(series: Series): { count: number; lastObservedTime: string } {
