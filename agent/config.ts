@@ -7,7 +7,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { delimiter, join } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { type FlagReading, type FlagSpec, flagHelp, parseDuration, readFlags } from './flags.ts';
+import { FlagReader } from './flag-reader.ts';
+import { type FlagSpec, flagHelp, readFlags } from './flags.ts';
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFormat = (typeof LOG_FORMATS)[number];
@@ -121,7 +122,7 @@ export function readConfig(sources: ConfigSources): ConfigResult {
   }
   if (flags.version) return { kind: 'print', text: `agent ${manifest.version}` };
   const faults = [...flags.faults];
-  const config = build(new Reader(flags, faults), env, {
+  const config = build(new FlagReader(flags, faults), env, {
     readText: sources.readText ?? ((path) => readFileSync(path, 'utf8')),
     exists: sources.exists ?? existsSync,
     checkProviders: sources.checkProviders,
@@ -134,7 +135,7 @@ type Files = Required<Pick<ConfigSources, 'readText' | 'exists' | 'checkProvider
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Every fault is pushed to the reader's list; the result is used only when there is none. */
-function build(read: Reader, env: Env, files: Files): Config {
+function build(read: FlagReader, env: Env, files: Files): Config {
   const intervalMs = read.duration('provider-check-interval');
   if (intervalMs > 0 && intervalMs < CHECK_INTERVAL_MS_MIN) {
     read.fault('provider-check-interval', 'must be 0 or at least 10s');
@@ -165,7 +166,7 @@ function build(read: Reader, env: Env, files: Files): Config {
   };
 }
 
-function readProviders(read: Reader, files: Files): Config['providers'] {
+function readProviders(read: FlagReader, files: Files): Config['providers'] {
   if (!read.has('providers-config')) return undefined;
   const path = read.text('providers-config');
   const content = tryRead(read, 'providers-config', path, files);
@@ -176,7 +177,7 @@ function readProviders(read: Reader, files: Files): Config['providers'] {
   return { path, text: content };
 }
 
-function readEdgeUrl(read: Reader): string {
+function readEdgeUrl(read: FlagReader): string {
   const given = read.required('edge-url');
   const url = URL.parse(given);
   const usable = url !== null && ['http:', 'https:'].includes(url.protocol);
@@ -188,7 +189,7 @@ function readEdgeUrl(read: Reader): string {
   return given.replace(/\/+$/, '');
 }
 
-function readBindAddress(read: Reader): Config['metricsBind'] {
+function readBindAddress(read: FlagReader): Config['metricsBind'] {
   const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(
     read.text('metrics-bind-address'),
   );
@@ -200,7 +201,7 @@ function readBindAddress(read: Reader): Config['metricsBind'] {
   return { host: match[1] || match[2] || undefined, port };
 }
 
-function readCheckTimeout(read: Reader, intervalMs: number): number {
+function readCheckTimeout(read: FlagReader, intervalMs: number): number {
   const longestMs = intervalMs === 0 ? CHECK_TIMEOUT_MS_DEFAULT : intervalMs;
   if (!read.has('provider-check-timeout')) return Math.min(CHECK_TIMEOUT_MS_DEFAULT, longestMs);
   const timeoutMs = read.positiveDuration('provider-check-timeout');
@@ -210,7 +211,7 @@ function readCheckTimeout(read: Reader, intervalMs: number): number {
   return timeoutMs;
 }
 
-function readToken(read: Reader, env: Env, files: Files): Config['token'] {
+function readToken(read: FlagReader, env: Env, files: Files): Config['token'] {
   const value = env.AGENT_TOKEN?.trim() ?? '';
   if (read.has('agent-token-file')) {
     const file = read.text('agent-token-file');
@@ -227,7 +228,7 @@ function readToken(read: Reader, env: Env, files: Files): Config['token'] {
 }
 
 /** KUBECONFIG, then the service account of the pod, then the user's own file. */
-function locateCluster(read: Reader, env: Env, files: Files): Config['cluster'] {
+function locateCluster(read: FlagReader, env: Env, files: Files): Config['cluster'] {
   const paths = (env.KUBECONFIG ?? '').split(delimiter).filter((path) => path !== '');
   if (paths.length > 0) return { kind: 'kubeconfig', paths };
   const host = env.KUBERNETES_SERVICE_HOST;
@@ -241,77 +242,12 @@ function locateCluster(read: Reader, env: Env, files: Files): Config['cluster'] 
   return { kind: 'kubeconfig', paths: [own] };
 }
 
-function tryRead(read: Reader, flag: string, path: string, files: Files): string | undefined {
+function tryRead(read: FlagReader, flag: string, path: string, files: Files): string | undefined {
   try {
     return files.readText(path);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     read.fault(flag, `cannot be read: ${why}`);
     return undefined;
-  }
-}
-
-/** Values of flags by type; what is wrong with one becomes a line, and a harmless value. */
-class Reader {
-  readonly faults: string[];
-  readonly #values: FlagReading['values'];
-
-  constructor(flags: FlagReading, faults: string[]) {
-    this.#values = flags.values;
-    this.faults = faults;
-  }
-
-  fault(name: string, problem: string): void {
-    this.faults.push(`${this.#values.get(name)?.source ?? `--${name}`}: ${problem}`);
-  }
-
-  has(name: string): boolean {
-    return this.text(name) !== '';
-  }
-
-  text(name: string): string {
-    return this.#values.get(name)?.text ?? '';
-  }
-
-  required(name: string): string {
-    const value = this.text(name);
-    if (value === '') this.fault(name, 'is required');
-    return value;
-  }
-
-  matching(name: string, pattern: RegExp, what: string): string {
-    const value = this.required(name);
-    if (value !== '' && !pattern.test(value)) this.fault(name, `must be ${what}`);
-    return value;
-  }
-
-  boolean(name: string): boolean {
-    const value = this.text(name);
-    if (value !== 'true' && value !== 'false') this.fault(name, 'must be true or false');
-    return value === 'true';
-  }
-
-  oneOf<T extends string>(name: string, allowed: readonly [T, ...T[]]): T {
-    const value = this.text(name);
-    const found = allowed.find((each) => each === value);
-    if (found === undefined) this.fault(name, `must be one of ${allowed.join(', ')}`);
-    return found ?? allowed[0];
-  }
-
-  duration(name: string): number {
-    const value = parseDuration(this.text(name));
-    if (value === undefined) this.fault(name, 'must be a duration such as 90s, 10m or 1h30m');
-    return value ?? 0;
-  }
-
-  positiveDuration(name: string): number {
-    const value = this.duration(name);
-    if (value === 0 && parseDuration(this.text(name)) === 0) this.fault(name, 'must be above 0');
-    return value;
-  }
-
-  given(): string[] {
-    const given = [...this.#values].filter(([, value]) => !value.isDefault);
-    return given.map(([name]) => name);
   }
 }

@@ -26,8 +26,8 @@ export interface InformerObserver {
   listed(resource: string, objects: number): void;
   /** A list or watch failed; `failures` counts those in a row, beginning with 1. */
   failed(resource: string, error: unknown, failures: number): void;
-  /** The first success after `failed`. */
-  recovered(resource: string): void;
+  /** The first success after `failures` failures in a row. */
+  recovered(resource: string, failures: number): void;
   /** An object that the schema does not take, once per object until it parses again. */
   unparsable(resource: string, key: string, error: unknown): void;
   /** A listener threw, which is a bug in it. */
@@ -183,8 +183,8 @@ class ListWatch<T extends Cacheable> implements Informer<T> {
   #alive(): void {
     this.#backoff.reset();
     if (this.#failures === 0) return;
+    this.#deps.observer.recovered(this.resource, this.#failures);
     this.#failures = 0;
-    this.#deps.observer.recovered(this.resource);
   }
 
   async #list(signal: AbortSignal): Promise<void> {

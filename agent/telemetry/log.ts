@@ -57,10 +57,15 @@ export async function createLog(options: LogOptions): Promise<Log> {
     serializers: { err: (error: unknown) => describeError(error, scrubber) },
     hooks: { streamWrite: (line: string) => scrubber.scrub(line) },
   };
-  if (options.format === 'json') return pino(settings, destination);
+  if (options.format === 'json') return narrow(pino(settings, destination));
   // Not loaded where nobody looks at it.
   const { default: pretty } = await import('pino-pretty');
-  return pino(settings, pretty({ destination: writable(destination), sync: true }));
+  return narrow(pino(settings, pretty({ destination: writable(destination), sync: true })));
+}
+
+/** pino's own type admits any property, `then` included, and so cannot leave an async function. */
+function narrow(log: Log): Log {
+  return log;
 }
 
 /** An error as fields; the stack only of what is a bug or has no better explanation. */
