@@ -94,6 +94,8 @@ class ListWatch<T extends Cacheable> implements Informer<T> {
   #lastActivityMs = Number.NEGATIVE_INFINITY;
   /** Where the next watch begins; undefined asks for a list first. */
   #resourceVersion: string | undefined;
+  /** Monotonic; undefined while no watch is established. */
+  #watchingSinceMs: number | undefined;
   /** Failures in a row. */
   #failures = 0;
 
@@ -152,36 +154,42 @@ class ListWatch<T extends Cacheable> implements Informer<T> {
 
   /** One list, if needed, and one watch; gives the time to wait before the next cycle. */
   async #cycle(signal: AbortSignal): Promise<number> {
-    const { clock } = this.#deps;
+    this.#watchingSinceMs = undefined;
     try {
       if (this.#resourceVersion === undefined) await this.#list(signal);
-      const startedMs = clock.monotonicMs();
       await this.#watch(signal);
-      // A server that closes at once must not be asked in a loop, though it did not fail.
-      if (clock.monotonicMs() - startedMs < WATCH_LIFE_MS_MIN) return this.#backoff.nextMs();
       this.#alive();
-      return 0;
+      return this.#nextPauseMs();
     } catch (error) {
-      return signal.aborted ? 0 : this.#failed(error);
+      return signal.aborted ? 0 : this.#failed(error, this.#nextPauseMs());
     }
   }
 
-  #failed(error: unknown): number {
-    const delayMs = this.#backoff.nextMs();
+  /**
+   * A watch that lived for a while may be followed at once. One that ended soon is not, however
+   * many events it brought: a server that closes at once would be asked in a loop.
+   */
+  #nextPauseMs(): number {
+    const sinceMs = this.#watchingSinceMs ?? Number.POSITIVE_INFINITY;
+    if (this.#deps.clock.monotonicMs() - sinceMs < WATCH_LIFE_MS_MIN) return this.#backoff.nextMs();
+    this.#backoff.reset();
+    return 0;
+  }
+
+  #failed(error: unknown, pauseMs: number): number {
     if (isKubeError(error, 'Gone')) {
       // The history is gone, the server is well: a normal end, answered by a new list.
       this.#resourceVersion = undefined;
-      return delayMs;
+      return pauseMs;
     }
     this.#failures++;
     if (this.#failures >= FAILURES_UNTIL_RELIST) this.#resourceVersion = undefined;
     this.#deps.observer.failed(this.resource, error, this.#failures);
     const retryAfterMs = error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0;
-    return Math.max(delayMs, retryAfterMs);
+    return Math.max(pauseMs, retryAfterMs);
   }
 
   #alive(): void {
-    this.#backoff.reset();
     if (this.#failures === 0) return;
     this.#deps.observer.recovered(this.resource, this.#failures);
     this.#failures = 0;
@@ -227,6 +235,7 @@ class ListWatch<T extends Cacheable> implements Informer<T> {
       const stream = await client.stream({ path: this.#path, query }, silence.signal);
       silence.restart();
       this.#touch();
+      this.#watchingSinceMs = clock.monotonicMs();
       for await (const line of splitLines(stream)) {
         silence.restart();
         this.#touch();
