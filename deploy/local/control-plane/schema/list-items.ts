@@ -1,0 +1,56 @@
+/** Lists that are sets or maps: their keys, their duplicates, and which old item is which. */
+import { isJsonObject, type JsonObject, type JsonValue, own, sameJson } from '../json.ts';
+import { duplicate, type FieldError } from './field-error.ts';
+import type { SchemaNode } from './schema-node.ts';
+
+/** The key fields of an item of a list map, with the defaults of the schema for absent ones. */
+export function itemKeys(item: JsonValue, node: SchemaNode): JsonObject | undefined {
+  if (!isJsonObject(item)) return undefined;
+  const keys: [string, JsonValue][] = [];
+  for (const name of [...node.listKeys].sort()) {
+    const value = own(item, name) ?? node.items?.properties.get(name)?.default;
+    if (value !== undefined) keys.push([name, value]);
+  }
+  return Object.fromEntries(keys);
+}
+
+/** The item of the old list that a new item continues; undefined where none can be told. */
+export function correlateItem(
+  item: JsonValue,
+  old: JsonValue | undefined,
+  node: SchemaNode,
+): JsonValue | undefined {
+  if (node.listType !== 'map' || !Array.isArray(old)) return undefined;
+  const keys = itemKeys(item, node);
+  if (keys === undefined) return undefined;
+  return old.find((candidate) => sameJson(itemKeys(candidate, node), keys));
+}
+
+/** `Duplicate value` for every item of a set or list map that repeats an earlier one. */
+export function listDuplicates(
+  list: readonly JsonValue[],
+  node: SchemaNode,
+  path: string,
+): FieldError[] {
+  if (node.listType === 'atomic') return [];
+  const seen = new Set<string>();
+  const errors: FieldError[] = [];
+  for (const [index, item] of list.entries()) {
+    const identity = node.listType === 'set' ? item : itemKeys(item, node);
+    if (identity === undefined) continue;
+    const text = canonicalJson(identity);
+    if (seen.has(text)) errors.push(duplicate(`${path}[${index}]`, identity));
+    seen.add(text);
+  }
+  return errors;
+}
+
+/** JSON text with sorted keys: equal values have equal texts. */
+export function canonicalJson(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const entries = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(own(value, key) ?? null)}`);
+  return `{${entries.join(',')}}`;
+}
