@@ -112,6 +112,23 @@ export const FLAGS: readonly FlagSpec[] = [
   text('agent-token-file', 'PATH', 'file with the token for the edge, in place of AGENT_TOKEN'),
 ];
 
+/** Accepted and checked, since the contract names them; what they control is not in this build. */
+const UNBUILT: ReadonlySet<string> = new Set([
+  'leader-elect',
+  'provider-check-interval',
+  'provider-check-timeout',
+  'gc-interval',
+  'gc-min-age',
+  'gc-allow-namespaced',
+  'trace-health-probes',
+  'gcp-wire-log-full-payloads',
+]);
+
+/** Flags that were given although nothing in this build acts on them. */
+export function unbuiltFlags(config: Config): string[] {
+  return config.given.filter((name) => UNBUILT.has(name)).map((name) => `--${name}`);
+}
+
 /** Reads and checks everything; never throws. */
 export function readConfig(sources: ConfigSources): ConfigResult {
   const env = sources.env ?? process.env;

@@ -3,24 +3,20 @@
  * drift and leave series behind.
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
+import type { FeedbackReader } from '#agent/inventory/feedback.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Proxy, ProxyPhase } from '#shared/crd/proxy.ts';
+import { PROXY_PHASES } from '#shared/crd/proxy.ts';
 import { METRIC_PREFIX } from './metrics.ts';
 
 export interface CollectedState {
-  /** Phase of every cached proxy; undefined before its first reconcile. */
-  readonly phases: () => Iterable<string | undefined>;
-  /** All phases that there are, so that an empty one shows as 0. */
-  readonly allPhases: readonly string[];
-  readonly feedback: {
-    readonly activeLeasesTotal: number;
-    readonly reportsTotal: { readonly rateLimited: number; readonly banned: number };
-    readonly leaseRequests: ReadonlyMap<string, number>;
-    readonly lastAnswerMs: number | undefined;
-  };
-  readonly monotonicMs: () => number;
+  readonly proxies: { list(): Iterable<Proxy> };
+  readonly feedback: FeedbackReader;
+  readonly clock: Clock;
 }
 
-/** What a proxy without a phase counts as. */
-const PHASE_BEFORE_FIRST = 'Pending';
+/** What a proxy counts as before its first reconcile. */
+const PHASE_BEFORE_FIRST: ProxyPhase = 'Pending';
 
 export function registerCollectors(registry: Registry, state: CollectedState): void {
   const registers = [registry];
@@ -30,10 +26,11 @@ export function registerCollectors(registry: Registry, state: CollectedState): v
     labelNames: ['phase'],
     registers,
     collect() {
-      const counts = new Map(state.allPhases.map((phase) => [phase, 0]));
-      for (const phase of state.phases()) {
-        const counted = phase ?? PHASE_BEFORE_FIRST;
-        counts.set(counted, (counts.get(counted) ?? 0) + 1);
+      // Every phase is there, so that an empty one shows as 0.
+      const counts = new Map<ProxyPhase, number>(PROXY_PHASES.map((phase) => [phase, 0]));
+      for (const { status } of state.proxies.list()) {
+        const phase = status.phase ?? PHASE_BEFORE_FIRST;
+        counts.set(phase, (counts.get(phase) ?? 0) + 1);
       }
       for (const [phase, count] of counts) this.set({ phase }, count);
     },
@@ -54,7 +51,7 @@ export function registerCollectors(registry: Registry, state: CollectedState): v
     collect() {
       const { lastAnswerMs } = state.feedback;
       if (lastAnswerMs === undefined) this.remove();
-      else this.set((state.monotonicMs() - lastAnswerMs) / 1000);
+      else this.set((state.clock.monotonicMs() - lastAnswerMs) / 1000);
     },
   });
   registerEdgeCounters(registry, state);

@@ -6,6 +6,7 @@ import type { ProbeObserver } from '#agent/health/engine.ts';
 import type { PublisherObserver } from '#agent/inventory/publisher.ts';
 import type { EventObserver } from '#agent/kube/events.ts';
 import type { InformerObserver } from '#agent/kube/informer.ts';
+import type { ProviderFileObserver } from '#agent/provider-file.ts';
 import type { ProviderObserver } from '#agent/providers/instrumentation.ts';
 import type { QueueObserver } from '#agent/runtime/work-queue.ts';
 import type { ReconcileObserver } from '#agent/runtime/workers.ts';
@@ -104,6 +105,16 @@ export function publisherObserver(log: Log, metrics: Metrics): PublisherObserver
     refused: (reason) => log.error({ reason }, 'the edge refuses this agent'),
     staleTerm: (term) =>
       log.error({ term }, 'another agent speaks for this cluster; not publishing while it does'),
+  };
+}
+
+export function providerFileObserver(log: Log): ProviderFileObserver {
+  return {
+    reloaded: (names) => log.info({ providers: names }, 'providers file reloaded'),
+    refused: (problems) =>
+      log.error({ problems }, 'changed providers file is faulty; the former one stays in force'),
+    unreadable: (error) =>
+      log.error({ err: error }, 'providers file cannot be read; the former one stays in force'),
   };
 }
 

@@ -1,0 +1,63 @@
+/** The way from the cache to the edge and back, made together; the face of this folder. */
+import { readFile } from 'node:fs/promises';
+import type { Clock, Random } from '#shared/clock.ts';
+import { createEdgeClient } from './edge-client.ts';
+import { createFeedback, type FeedbackReader } from './feedback.ts';
+import { createPublisher, type Publisher, type PublisherObserver } from './publisher.ts';
+import { buildInventory, type SnapshotSources } from './snapshot.ts';
+
+/** The agent's token for the edge, or the file that it is read from for each request. */
+export type TokenSource = { readonly value: string } | { readonly file: string };
+
+export interface InventoryDeps extends Omit<SnapshotSources, 'proxies'> {
+  readonly proxies: { list(): SnapshotSources['proxies'] };
+  readonly edgeUrl: string;
+  readonly clusterName: string;
+  readonly token: TokenSource;
+  /** Told of each token before it is used, so that it can be kept out of logs. */
+  readonly onToken: (token: string) => void;
+  readonly term: number;
+  readonly newSession: () => string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observer: PublisherObserver;
+}
+
+export interface InventoryPublishing extends Publisher {
+  readonly feedback: FeedbackReader;
+  close(): Promise<void>;
+}
+
+export function openInventory(deps: InventoryDeps): InventoryPublishing {
+  const { clock, random, observer, term, newSession, edgeUrl } = deps;
+  const { verdict, credentials } = deps;
+  const feedback = createFeedback();
+  const token = tokenReader(deps.token, deps.onToken);
+  const edge = createEdgeClient({ clock, edgeUrl, cluster: deps.clusterName, token });
+  const publisher = createPublisher({
+    edge,
+    inventory: () => buildInventory({ proxies: deps.proxies.list(), verdict, credentials }),
+    feedback,
+    clock,
+    random,
+    newSession,
+    term,
+    observer,
+  });
+  return {
+    feedback,
+    notify: () => publisher.notify(),
+    run: (signal) => publisher.run(signal),
+    close: () => edge.close(),
+  };
+}
+
+/** A rotated token file needs no restart. */
+function tokenReader(source: TokenSource, onToken: (token: string) => void) {
+  return async () => {
+    const text = 'value' in source ? source.value : await readFile(source.file, 'utf8');
+    const token = text.trim();
+    onToken(token);
+    return token;
+  };
+}
