@@ -73,7 +73,7 @@ function objectToCel(object: JsonObject, node: SchemaNode): Map<string, CelValue
 export function escapeProperty(name: string): string | undefined {
   if (RESERVED.has(name)) return `__${name}__`;
   if (!IDENTIFIER.test(name)) return undefined;
-  return ESCAPES.reduce((text, [pattern, escape]) => text.replace(pattern, escape), name);
+  return ESCAPES.reduce((text, [pattern, mark]) => text.replace(pattern, mark), name);
 }
 
 function stringToCel(value: string, node: SchemaNode): CelValue {
