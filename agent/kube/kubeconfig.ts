@@ -33,8 +33,8 @@ const userSchema = z.object({
   'client-certificate-data': z.string().optional(),
   'client-key': z.string().optional(),
   'client-key-data': z.string().optional(),
-  exec: z.unknown(),
-  'auth-provider': z.unknown(),
+  exec: z.unknown().optional(),
+  'auth-provider': z.unknown().optional(),
 });
 const contextSchema = z.object({ cluster: z.string(), user: z.string() });
 const listOf = <T extends z.ZodType>(item: T) => z.array(item).nullish();
