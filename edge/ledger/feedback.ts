@@ -1,0 +1,60 @@
+/**
+ * What crawlers did, for the agents to count: reports per proxy since the last answer, outcomes of
+ * lease requests since the book was built. Figures for dashboards: they live in memory only and
+ * start again at zero with the object, as counters do.
+ */
+import type { SyncResponse } from '#shared/wire/sync.ts';
+
+/** Targets that are named per proxy and answer. */
+const TARGETS_MAX = 20;
+
+type Reports = SyncResponse['reports'];
+type ProxyReports = Reports[string];
+
+interface ClusterReports {
+  readonly pending: Map<string, ProxyReports>;
+  /** What the answer to `seq` carried: a repetition of the request gets it again. */
+  answered: { readonly seq: number; readonly reports: Reports };
+}
+
+export class Feedback {
+  readonly #clusters = new Map<string, ClusterReports>();
+  readonly #outcomes = new Map<string, number>();
+
+  count(outcome: string): void {
+    this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
+  }
+
+  get counters(): Record<string, number> {
+    return Object.fromEntries(this.#outcomes);
+  }
+
+  /** Notes an offence of a proxy; an empty target stands for all of them and is not named. */
+  note(cluster: string, uid: string, result: 'rate_limited' | 'banned', target: string): void {
+    const { pending } = this.#of(cluster);
+    const reports = pending.get(uid) ?? { rate_limited: 0, banned: 0, targets: [] };
+    pending.set(uid, reports);
+    reports[result]++;
+    const isNew = target !== '' && !reports.targets.includes(target);
+    if (isNew && reports.targets.length < TARGETS_MAX) reports.targets.push(target);
+  }
+
+  /** The reports that go with the answer to `seq`. */
+  take(cluster: string, seq: number): Reports {
+    const reports = this.#of(cluster);
+    if (reports.answered.seq !== seq) {
+      reports.answered = { seq, reports: Object.fromEntries(reports.pending) };
+      reports.pending.clear();
+    }
+    return reports.answered.reports;
+  }
+
+  #of(cluster: string): ClusterReports {
+    let reports = this.#clusters.get(cluster);
+    if (reports === undefined) {
+      reports = { pending: new Map(), answered: { seq: 0, reports: {} } };
+      this.#clusters.set(cluster, reports);
+    }
+    return reports;
+  }
+}
