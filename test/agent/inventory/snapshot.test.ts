@@ -1,0 +1,180 @@
+import { describe, expect, test } from 'vitest';
+import type { Verdict } from '#agent/health/verdict-reader.ts';
+import { buildInventory, inventoryEntry } from '#agent/inventory/snapshot.ts';
+import { parseProxy } from '#agent/kube/proxies.ts';
+import type { Condition } from '#shared/crd/condition.ts';
+import type { ProxyStatus } from '#shared/crd/proxy.ts';
+import { inventoryEntrySchema } from '#shared/wire/sync.ts';
+
+interface Parts {
+  readonly metadata?: object;
+  readonly spec?: object;
+  readonly status?: ProxyStatus;
+}
+
+function proxy(spec: object, { metadata, status }: Omit<Parts, 'spec'> = {}) {
+  return parseProxy({
+    metadata: {
+      namespace: 'crawl',
+      name: 'p1',
+      uid: 'u1',
+      resourceVersion: '7',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ...metadata,
+    },
+    spec,
+    status: status ?? {},
+  });
+}
+
+const external = (parts: Parts = {}) =>
+  proxy(
+    { mode: 'External', endpoint: { host: 'proxy.example', port: 8080 }, ...parts.spec },
+    parts,
+  );
+const managed = (parts: Parts = {}) => proxy({ provider: 'local', ...parts.spec }, parts);
+
+const condition = (type: string, status: Condition['status'], reason: string): Condition => ({
+  type,
+  status,
+  reason,
+  message: '',
+  lastTransitionTime: '2026-01-02T03:04:05Z',
+});
+
+const verdict = (healthy: boolean | null, more: Partial<Verdict> = {}): Verdict => ({
+  healthy,
+  reason: 'ProbeSucceeded',
+  message: '',
+  probedAtMs: 0,
+  ...more,
+});
+
+const sources = (found?: Verdict) => ({ verdict: () => found, credentials: () => undefined });
+
+describe('inventory entry', () => {
+  test('an external proxy that was probed', () => {
+    const entry = inventoryEntry(
+      external({ spec: { attributes: { region: 'eu' }, maxLeases: 3, leasable: false } }),
+      sources(verdict(true, { latencyMillis: 12, egressIP: '192.0.2.1' })),
+    );
+    expect(entry).toEqual({
+      uid: 'u1',
+      namespace: 'crawl',
+      name: 'p1',
+      instance: 'proxy.example:8080',
+      host: 'proxy.example',
+      port: 8080,
+      protocol: 'http',
+      attributes: { region: 'eu' },
+      maxLeases: 3,
+      healthy: true,
+      latencyMillis: 12,
+      egressIP: '192.0.2.1',
+      leasable: false,
+      draining: false,
+    });
+    expect(inventoryEntrySchema.safeParse(entry).success).toBe(true);
+  });
+
+  test('a managed proxy without an address is not in the inventory', () => {
+    expect(inventoryEntry(managed(), sources())).toBeUndefined();
+  });
+
+  test('a managed proxy is another instance when the machine was made again under its id', () => {
+    const status: ProxyStatus = {
+      ip: '127.42.0.2',
+      port: 3128,
+      providerID: 'crawl/proxy-abc',
+      conditions: [condition('Provisioned', 'True', 'Created')],
+    };
+    const entry = inventoryEntry(managed({ status }), sources());
+    expect(entry).toMatchObject({
+      instance: 'crawl/proxy-abc@2026-01-02T03:04:05Z',
+      host: '127.42.0.2',
+      port: 3128,
+      protocol: 'http',
+    });
+    const again = { ...condition('Provisioned', 'True', 'Created') };
+    again.lastTransitionTime = '2026-01-02T04:00:00Z';
+    const replaced = inventoryEntry(
+      managed({ status: { ...status, conditions: [again] } }),
+      sources(),
+    );
+    expect(replaced?.instance).not.toBe(entry?.instance);
+  });
+
+  test.each<[string, Verdict | undefined, Condition[], boolean | null]>([
+    ['nobody probed it', undefined, [], null],
+    ['a first verdict is missing', verdict(null), [], null],
+    ['it is healthy', verdict(true), [], true],
+    ['it is not', verdict(false), [], false],
+    [
+      'the provider says that it stopped, which probes have not seen yet',
+      verdict(true),
+      [condition('Healthy', 'False', 'InstanceStopped')],
+      false,
+    ],
+    [
+      'the provider says that it ended',
+      undefined,
+      [condition('Healthy', 'False', 'InstanceTerminated')],
+      false,
+    ],
+    [
+      'the status is older than the verdict',
+      verdict(true),
+      [condition('Healthy', 'False', 'Timeout')],
+      true,
+    ],
+  ])('healthy when %s', (_when, found, conditions, healthy) => {
+    const status = { ip: '10.0.0.1', conditions };
+    expect(inventoryEntry(managed({ status }), sources(found))?.healthy).toBe(healthy);
+  });
+
+  test.each([
+    [{}, {}, false],
+    [{}, { phase: 'Ready' }, false],
+    [{}, { phase: 'Draining' }, true],
+    [{}, { phase: 'Replacing' }, true],
+    [{}, { phase: 'Deleting' }, true],
+    [{ deletionTimestamp: '2026-01-01T00:00:00Z' }, { phase: 'Ready' }, true],
+  ] as const)('with %o in phase %o draining is %s', (metadata, status, draining) => {
+    const full = { ip: '10.0.0.1', ...status };
+    expect(inventoryEntry(managed({ metadata, status: full }), sources())?.draining).toBe(draining);
+  });
+
+  test('what the status says fills in until the first probe of this process', () => {
+    const status = { ip: '10.0.0.1', latencyMillis: 40, egressIP: '192.0.2.7' };
+    expect(inventoryEntry(managed({ status }), sources())).toMatchObject({
+      latencyMillis: 40,
+      egressIP: '192.0.2.7',
+    });
+  });
+
+  test('credentials go with the entry; while they are unknown nobody is offered it', () => {
+    const endpoint = { host: 'h', port: 1, protocol: 'socks5', authSecretRef: { name: 's' } };
+    const withSecret = external({ spec: { endpoint } });
+    const known = inventoryEntry(withSecret, {
+      verdict: () => verdict(true),
+      credentials: (namespace, name) => ({ username: namespace, password: name }),
+    });
+    expect(known).toMatchObject({
+      protocol: 'socks5',
+      healthy: true,
+      credentials: { username: 'crawl', password: 's' },
+    });
+    const unknown = inventoryEntry(withSecret, sources(verdict(true)));
+    expect(unknown?.healthy).toBeNull();
+    expect(unknown).not.toHaveProperty('credentials');
+  });
+});
+
+test('the inventory is by uid, without those that have no entry', () => {
+  const proxies = [
+    external(),
+    managed({ metadata: { uid: 'u2', name: 'p2' } }),
+    external({ metadata: { uid: 'u3', name: 'p3' } }),
+  ];
+  expect([...buildInventory({ ...sources(), proxies }).keys()]).toEqual(['u1', 'u3']);
+});
