@@ -17,7 +17,8 @@ export interface InventoryDeps extends Omit<SnapshotSources, 'proxies'> {
   /** Told of each token before it is used, so that it can be kept out of logs. */
   readonly onToken: (token: string) => void;
   readonly term: number;
-  readonly newSession: () => string;
+  /** New at each start of the process. */
+  readonly session: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly observer: PublisherObserver;
@@ -29,7 +30,7 @@ export interface InventoryPublishing extends Publisher {
 }
 
 export function openInventory(deps: InventoryDeps): InventoryPublishing {
-  const { clock, random, observer, term, newSession, edgeUrl } = deps;
+  const { clock, random, observer, term, session, edgeUrl } = deps;
   const { verdict, credentials } = deps;
   const feedback = createFeedback();
   const token = tokenReader(deps.token, deps.onToken);
@@ -40,7 +41,7 @@ export function openInventory(deps: InventoryDeps): InventoryPublishing {
     feedback,
     clock,
     random,
-    newSession,
+    session,
     term,
     observer,
   });

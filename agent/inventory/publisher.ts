@@ -1,7 +1,7 @@
 /**
  * Pushes the inventory to the edge and keeps it true (contract §3). It remembers what the edge has
- * acknowledged and sends the difference; after anything uncertain it begins a new session with a
- * full sync, so that nothing is ever guessed. What is sent is always the state of the moment.
+ * acknowledged and sends the difference; after anything uncertain it sends everything under the
+ * next `seq`, so that nothing is ever guessed. What is sent is always the state of the moment.
  */
 
 import { type Backoff, createBackoff } from '#agent/runtime/backoff.ts';
@@ -42,7 +42,8 @@ export interface PublisherDeps {
   readonly feedback: Feedback;
   readonly clock: Clock;
   readonly random: Random;
-  readonly newSession: () => string;
+  /** New at each start of the process. */
+  readonly session: string;
   /** Grows with each election; see contract §3. */
   readonly term: number;
   readonly observer: PublisherObserver;
@@ -63,7 +64,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
 class InventoryPublisher implements Publisher {
   readonly #deps: PublisherDeps;
   readonly #backoff: Backoff;
-  #session = '';
+  /** Of the last request. Never used twice: the edge does not apply a repeated one. */
   #seq = 0;
   /** Undefined: the edge's state is unknown, and a full sync comes next. */
   #sent: Map<string, string> | undefined;
@@ -132,8 +133,6 @@ class InventoryPublisher implements Publisher {
   }
 
   async #publishFull(inventory: Inventory, signal: AbortSignal): Promise<SyncOutcome | undefined> {
-    this.#session = this.#deps.newSession();
-    this.#seq = 0;
     const pages = fullPages(inventory);
     const sent = new Map<string, string>();
     let outcome: SyncOutcome | undefined;
@@ -169,9 +168,9 @@ class InventoryPublisher implements Publisher {
     numbering: { page?: { index: number; of: number } },
     signal: AbortSignal,
   ): Promise<SyncOutcome> {
-    const { edge, clock, term, feedback, observer } = this.#deps;
+    const { edge, clock, term, session, feedback, observer } = this.#deps;
     this.#seq++;
-    const envelope = { term, session: this.#session, seq: this.#seq, kind, ...numbering };
+    const envelope = { term, session, seq: this.#seq, kind, ...numbering };
     const body = syncBody(envelope, page);
     const startedMs = clock.monotonicMs();
     const outcome = await edge.sync(body, signal);
