@@ -40,7 +40,12 @@ export type Overload = { readonly ok: false; readonly code: 'overloaded'; readon
 
 export type AcquireResult =
   | { readonly ok: true; readonly lease: LeaseView }
-  | { readonly ok: false; readonly code: 'no_match'; readonly noMatch: NoMatch; withheld: number }
+  | {
+      readonly ok: false;
+      readonly code: 'no_match';
+      readonly noMatch: NoMatch;
+      readonly withheld: number;
+    }
   | TtlRefusal
   | Overload;
 export type LeaseResult = { readonly ok: true; readonly lease: LeaseView } | LeaseRefusal;
@@ -69,8 +74,7 @@ export class Book {
     this.#lastToken = snapshot.tokenCeiling;
     this.#tokenCeiling = snapshot.tokenCeiling;
     for (const row of snapshot.leases) {
-      const proxy =
-        row.goneEgress === null ? this.#inventory.find(row.cluster, row.uid) : undefined;
+      const proxy = row.gone ? undefined : this.#machineOf(row);
       this.#leases.add(row, proxy);
       if (proxy !== undefined) proxy.usedToken = Math.max(proxy.usedToken, row.token);
     }
@@ -117,15 +121,15 @@ export class Book {
     this.#leases.advance(nowMs);
     const lease = this.#leases.find(id);
     if (lease === undefined) return unchanged(refusalOf(lease));
-    const { cluster, uid, grantedMs, goneEgress } = lease.row;
-    const proxy = goneEgress === null ? this.#inventory.find(cluster, uid) : undefined;
+    const { cluster, uid, grantedMs } = lease.row;
+    const proxy = this.#machineOf(lease.row);
     const target = report.target ?? lease.row.target ?? EVERY_TARGET;
     if (report.result === 'ok') {
-      const egresses = proxy ? egressesOf(cluster, proxy.entry) : [goneEgress ?? ''];
+      const egresses = proxy ? egressesOf(cluster, proxy.entry) : [lease.row.egress];
       const changes = this.#cooldowns.forgive(egresses, target, grantedMs);
       return { result: { ok: true }, changes };
     }
-    const egress = proxy ? egressOf(cluster, proxy.entry) : (goneEgress ?? '');
+    const egress = proxy ? egressOf(cluster, proxy.entry) : lease.row.egress;
     const lengthMs =
       report.result === 'rate_limited' && report.retryAfterSeconds !== undefined
         ? report.retryAfterSeconds * 1000
@@ -148,7 +152,7 @@ export class Book {
     const ended = (update?.bereaved ?? []).map(({ lease, egress }) =>
       this.#leases.endWithProxy(lease, egress),
     );
-    const response = this.#syncResponse(cluster, acceptedSeq, nowMs);
+    const response = this.#syncResponse(cluster, request.session, acceptedSeq, nowMs);
     return { result: { ok: true, response }, changes: [...(update?.changes ?? []), ...ended] };
   }
 
@@ -190,13 +194,7 @@ export class Book {
     const strategy = request.strategy ?? 'least-loaded';
     const target = request.target ?? null;
     const wish = { selector: request.selector ?? {}, target, strategy };
-    const selection = select(
-      this.#inventory.all(),
-      wish,
-      this.#cooldowns,
-      this.#rules,
-      nowMs,
-    );
+    const selection = select(this.#inventory.all(), wish, this.#cooldowns, this.#rules, nowMs);
     const { proxy } = selection;
     if (proxy === undefined) {
       const { noMatch, withheld } = selection;
@@ -208,11 +206,13 @@ export class Book {
       token,
       cluster: proxy.cluster.name,
       uid: proxy.entry.uid,
+      instance: proxy.entry.instance,
+      egress: egressOf(proxy.cluster.name, proxy.entry),
       target,
       ttlSeconds,
       grantedMs: nowMs,
       expiresMs: nowMs + ttlSeconds * 1000,
-      goneEgress: null,
+      gone: false,
     };
     const lease = this.#leases.add(row, proxy);
     changes.push({ kind: 'put-lease', row }, ...this.#use(proxy, token, strategy === 'spread'));
@@ -237,7 +237,18 @@ export class Book {
     return { token, changes: [{ kind: 'put-token-ceiling', value: this.#tokenCeiling }] };
   }
 
-  #syncResponse(cluster: string, acceptedSeq: number, nowMs: number): SyncResponse {
+  /** The proxy of a lease, while it is still the machine that was leased. */
+  #machineOf(row: LeaseRow): ProxyRecord | undefined {
+    const proxy = this.#inventory.find(row.cluster, row.uid);
+    return proxy?.entry.instance === row.instance ? proxy : undefined;
+  }
+
+  #syncResponse(
+    cluster: string,
+    session: string,
+    acceptedSeq: number,
+    nowMs: number,
+  ): SyncResponse {
     const proxies = [...(this.#inventory.clusters.get(cluster)?.proxies ?? [])];
     const leases = proxies
       .filter(([, proxy]) => proxy.leases.size > 0)
@@ -246,7 +257,7 @@ export class Book {
       acceptedSeq,
       serverTime: nowMs,
       leases: Object.fromEntries(leases),
-      reports: this.#feedback.take(cluster, acceptedSeq),
+      reports: this.#feedback.take(cluster, `${session} ${acceptedSeq}`),
       counters: this.#feedback.counters,
     };
   }

@@ -13,8 +13,8 @@ type ProxyReports = Reports[string];
 
 interface ClusterReports {
   readonly pending: Map<string, ProxyReports>;
-  /** What the answer to `seq` carried: a repetition of the request gets it again. */
-  answered: { readonly seq: number; readonly reports: Reports };
+  /** What the last answer carried: a repetition of its request gets it again. */
+  answered: { readonly to: string; readonly reports: Reports };
 }
 
 export class Feedback {
@@ -39,11 +39,11 @@ export class Feedback {
     if (isNew && reports.targets.length < TARGETS_MAX) reports.targets.push(target);
   }
 
-  /** The reports that go with the answer to `seq`. */
-  take(cluster: string, seq: number): Reports {
+  /** The reports that go with the answer to a request, which `to` identifies. */
+  take(cluster: string, to: string): Reports {
     const reports = this.#of(cluster);
-    if (reports.answered.seq !== seq) {
-      reports.answered = { seq, reports: Object.fromEntries(reports.pending) };
+    if (reports.answered.to !== to) {
+      reports.answered = { to, reports: Object.fromEntries(reports.pending) };
       reports.pending.clear();
     }
     return reports.answered.reports;
@@ -52,7 +52,7 @@ export class Feedback {
   #of(cluster: string): ClusterReports {
     let reports = this.#clusters.get(cluster);
     if (reports === undefined) {
-      reports = { pending: new Map(), answered: { seq: 0, reports: {} } };
+      reports = { pending: new Map(), answered: { to: '', reports: {} } };
       this.#clusters.set(cluster, reports);
     }
     return reports;

@@ -4,15 +4,7 @@
  */
 import type { InventoryEntry } from '#shared/wire/sync.ts';
 import { egressOf } from './egress.ts';
-import type {
-  AgentRow,
-  Change,
-  Cluster,
-  Lease,
-  ProxyRecord,
-  ProxyRow,
-  Snapshot,
-} from './model.ts';
+import type { AgentRow, Change, Cluster, Lease, ProxyRecord, ProxyRow, Snapshot } from './model.ts';
 
 /** What a sync did to the inventory. */
 export interface InventoryUpdate {
@@ -88,7 +80,8 @@ export class Inventory {
       const proxy = cluster.proxies.get(uid);
       if (proxy !== undefined) this.#remove(proxy, update);
     }
-    for (const entry of upserts) {
+    // Of two entries with one UID the last counts.
+    for (const entry of new Map(upserts.map((entry) => [entry.uid, entry])).values()) {
       const proxy = cluster.proxies.get(entry.uid);
       if (proxy === undefined) {
         this.#add(cluster, entry);

@@ -63,7 +63,7 @@ export class Leases {
   endWithProxy(lease: Lease, egress: string): Change {
     this.#detach(lease);
     lease.state = 'gone';
-    lease.row = { ...lease.row, goneEgress: egress };
+    lease.row = { ...lease.row, gone: true, egress };
     this.#schedule(lease);
     return { kind: 'put-lease', row: lease.row };
   }
@@ -94,7 +94,7 @@ export class Leases {
     return this.#forgotten.splice(0, rowsMax).map((id) => ({ kind: 'delete-lease', id }));
   }
 
-  /** When the row of some lease can be deleted, as far as it is known now. */
+  /** When the row of a lease can be deleted: of the one whose time ends first, near enough. */
   get nextSweepMs(): number | undefined {
     if (this.#forgotten.length > 0) return 0;
     const first = this.#deadlines.peek();

@@ -7,8 +7,13 @@ import type { Rules } from './rules.ts';
 import { isHealthy, isStale, matches, type Selector } from './selection.ts';
 import { listedProxyView } from './views.ts';
 
-/** A place in the order of proxies: cluster, namespace, name, UID. */
-export type Position = readonly [string, string, string, string];
+/** A place in the order of proxies. */
+export interface Position {
+  readonly cluster: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
 
 export interface ProxyQuery {
   readonly selector: Selector;
@@ -77,14 +82,14 @@ export function countStats(
 
 function positionOf(proxy: ProxyRecord): Position {
   const { namespace, name, uid } = proxy.entry;
-  return [proxy.cluster.name, namespace, name, uid];
+  return { cluster: proxy.cluster.name, namespace, name, uid };
 }
 
 function comparePositions(a: Position, b: Position): number {
   return (
-    compareText(a[0], b[0]) ||
-    compareText(a[1], b[1]) ||
-    compareText(a[2], b[2]) ||
-    compareText(a[3], b[3])
+    compareText(a.cluster, b.cluster) ||
+    compareText(a.namespace, b.namespace) ||
+    compareText(a.name, b.name) ||
+    compareText(a.uid, b.uid)
   );
 }

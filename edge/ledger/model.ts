@@ -41,16 +41,17 @@ export interface LeaseRow {
   readonly token: number;
   readonly cluster: string;
   readonly uid: string;
+  /** The machine that was leased. */
+  readonly instance: string;
+  /** Where a late report goes once the machine is no longer there: its egress as last known. */
+  readonly egress: string;
   /** Normalised; null when the crawler named none. */
   readonly target: string | null;
   readonly ttlSeconds: number;
   readonly grantedMs: number;
   readonly expiresMs: number;
-  /**
-   * Set once the proxy behind the lease was removed or replaced: the egress that it had, for the
-   * reports that may still come.
-   */
-  readonly goneEgress: string | null;
+  /** The proxy was removed or replaced while the lease was live. */
+  readonly gone: boolean;
 }
 
 export interface CooldownRow {

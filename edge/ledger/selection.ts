@@ -76,7 +76,8 @@ export function isHealthy(proxy: ProxyRecord, rules: Rules, nowMs: number): bool
 }
 
 type Offer =
-  | { readonly verdict: 'eligible' | 'withheld' }
+  | { readonly verdict: 'eligible' }
+  | { readonly verdict: 'withheld' }
   | {
       readonly verdict: 'atCapacity' | 'inCooldown' | 'unhealthy';
       /** When it can be had again by the mere passing of time. */

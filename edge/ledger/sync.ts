@@ -9,7 +9,7 @@
  */
 import type { InventoryEntry, SyncRequest } from '#shared/wire/sync.ts';
 import type { Inventory, InventoryUpdate } from './inventory.ts';
-import { type AgentRow, type Change, type Cluster, CLUSTERS_MAX, PROXIES_MAX } from './model.ts';
+import { type AgentRow, type Change, CLUSTERS_MAX, type Cluster, PROXIES_MAX } from './model.ts';
 import type { Rules } from './rules.ts';
 
 export type SyncRefusal =
@@ -20,7 +20,11 @@ export type SyncRefusal =
 
 /** `update` is undefined when there was nothing to apply: a repetition, a page before the last. */
 export type SyncOutcome =
-  | { readonly ok: true; readonly acceptedSeq: number; readonly update: InventoryUpdate | undefined }
+  | {
+      readonly ok: true;
+      readonly acceptedSeq: number;
+      readonly update: InventoryUpdate | undefined;
+    }
   | ({ readonly ok: false; readonly changes: readonly Change[] } & SyncRefusal);
 
 /** Pages of a full sync that wait for the last one. */
@@ -84,10 +88,11 @@ export class Syncs {
     staged.pages++;
     staged.entries.push(...request.upserts);
     const isLast = staged.pages === staged.of;
-    if (isLast || this.#overflows(staged.entries.length)) this.#staging.delete(cluster);
-    if (this.#overflows(staged.entries.length)) return refuse('inventory_full', FULL);
+    if (isLast || this.#overflows(cluster, staged.entries)) this.#staging.delete(cluster);
     if (isLast) return this.#replace(cluster, request, staged.entries, nowMs);
-    return { ok: true, acceptedSeq: seq, update: undefined };
+    if (!this.#staging.has(cluster)) return refuse('inventory_full', FULL);
+    const update = { changes: this.#fence(cluster, request), bereaved: [] };
+    return { ok: true, acceptedSeq: seq, update };
   }
 
   /** The pages that this one continues; a first page always begins anew. */
@@ -113,8 +118,7 @@ export class Syncs {
     entries: readonly InventoryEntry[],
     nowMs: number,
   ): SyncOutcome {
-    const before = this.#inventory.clusters.get(name)?.proxies.size ?? 0;
-    if (this.#overflows(entries.length - before)) return refuse('inventory_full', FULL);
+    if (this.#overflows(name, entries)) return refuse('inventory_full', FULL);
     const agent = this.#inventory.putAgent(agentRow(name, request, nowMs));
     const update = this.#inventory.replace(this.#cluster(name), entries);
     update.changes.unshift(agent);
@@ -130,24 +134,29 @@ export class Syncs {
       const changes = isSavedRecently ? [] : [this.#inventory.putAgent(row)];
       return { ok: true, acceptedSeq: row.seq, update: { changes, bereaved: [] } };
     }
-    const added = request.upserts.filter((entry) => !cluster.proxies.has(entry.uid)).length;
-    if (this.#overflows(added)) return refuse('inventory_full', FULL);
+    const added = request.upserts.filter((entry) => !cluster.proxies.has(entry.uid));
+    if (this.#inventory.size + added.length > PROXIES_MAX && added.length > 0) {
+      return refuse('inventory_full', FULL);
+    }
     const update = this.#inventory.merge(cluster, request.upserts, request.removes);
     update.changes.unshift(this.#inventory.putAgent(row));
     return { ok: true, acceptedSeq: row.seq, update };
   }
 
-  /** Refuses for want of a full sync. A higher term fences the old leader nevertheless. */
   #resync(name: string, request: SyncRequest, reason: string): SyncOutcome {
-    const agent = this.#inventory.clusters.get(name)?.agent;
-    const changes =
-      agent !== undefined && request.term > agent.term
-        ? [this.#inventory.putAgent({ ...agent, term: request.term, session: null, seq: 0 })]
-        : [];
-    return { ok: false, code: 'resync_required', reason, changes };
+    return { ok: false, code: 'resync_required', reason, changes: this.#fence(name, request) };
   }
 
-  #overflows(added: number): boolean {
+  /** A higher term shuts the old leader out from the first time that it is seen. */
+  #fence(name: string, request: SyncRequest): Change[] {
+    const agent = this.#inventory.clusters.get(name)?.agent;
+    if (agent === undefined || request.term <= agent.term) return [];
+    return [this.#inventory.putAgent({ ...agent, term: request.term, session: null, seq: 0 })];
+  }
+
+  /** Whether the entries are too many in place of those that the cluster has now. */
+  #overflows(name: string, entries: readonly InventoryEntry[]): boolean {
+    const added = entries.length - (this.#inventory.clusters.get(name)?.proxies.size ?? 0);
     return added > 0 && this.#inventory.size + added > PROXIES_MAX;
   }
 

@@ -52,7 +52,8 @@ export function proxyUrl(
   entry: Pick<InventoryEntry, 'protocol' | 'host' | 'port' | 'credentials'>,
 ): string {
   const { protocol, port, credentials } = entry;
-  const host = entry.host.includes(':') && !entry.host.startsWith('[') ? `[${entry.host}]` : entry.host;
+  const host =
+    entry.host.includes(':') && !entry.host.startsWith('[') ? `[${entry.host}]` : entry.host;
   const userinfo =
     credentials === undefined
       ? ''

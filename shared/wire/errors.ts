@@ -18,8 +18,10 @@ export const ERROR_STATUS = {
   payload_too_large: 413,
   unsupported_media_type: 415,
   internal: 500,
+  misconfigured: 500,
   auth_not_configured: 503,
   overloaded: 503,
+  inventory_full: 507,
 } as const;
 
 export type ErrorCode = keyof typeof ERROR_STATUS;

@@ -65,6 +65,10 @@ export const leaseSchema = z.object({
 });
 export type Lease = z.infer<typeof leaseSchema>;
 
+/** Proxies on a page of `GET /v1/proxies` when the caller names no limit, and at most. */
+export const PAGE_LIMIT_DEFAULT = 100;
+export const PAGE_LIMIT_MAX = 1_000;
+
 export const listedProxySchema = z.object({
   cluster: z.string(),
   namespace: z.string(),

@@ -33,6 +33,15 @@ export const inventoryEntrySchema = z.strictObject({
 });
 export type InventoryEntry = z.infer<typeof inventoryEntrySchema>;
 
+/** A cluster's name, as it stands in the path of its syncs. */
+export const clusterNameSchema = z
+  .string()
+  .max(253)
+  .regex(
+    /^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$/,
+    'must be letters, digits, "-", "_" and ".", and begin and end with a letter or digit',
+  );
+
 export const syncRequestSchema = z.strictObject({
   /** Grows with each election; fences old leaders. */
   term: z.number().int().min(0),
