@@ -23,7 +23,7 @@ export interface BindAddress {
 const REQUEST_TIMEOUT_MS = 10_000;
 const CONNECTIONS_MAX = 128;
 
-/** Binds at once; rejects when the address cannot be bound. */
+/** Binds at once; rejects with the address and the reason when that cannot be done. */
 export async function startTelemetryServer(
   bind: BindAddress,
   deps: TelemetryServerDeps,
@@ -34,7 +34,10 @@ export async function startTelemetryServer(
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.maxConnections = CONNECTIONS_MAX;
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (cause: Error) => {
+      const address = `${bind.host ?? ''}:${bind.port}`;
+      reject(new Error(`cannot listen on ${address}: ${cause.message}`, { cause }));
+    });
     server.listen(bind.port, bind.host, resolve);
   });
   const { address, family, port } = boundAddress(server.address());
