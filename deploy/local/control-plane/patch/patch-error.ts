@@ -2,11 +2,15 @@
 
 /**
  * `malformed` is 400 (not a patch at all), `unprocessable` is 422 (a patch that does not fit the
- * object).
+ * object), `untyped` is 500: a configuration for server-side apply that its schema cannot type.
  */
-export type PatchErrorKind = 'malformed' | 'unprocessable';
+export type PatchErrorKind = 'malformed' | 'unprocessable' | 'untyped';
 
-const CODES: Record<PatchErrorKind, number> = { malformed: 400, unprocessable: 422 };
+const CODES: Record<PatchErrorKind, number> = {
+  malformed: 400,
+  unprocessable: 422,
+  untyped: 500,
+};
 
 export class PatchError extends Error {
   readonly kind: PatchErrorKind;
