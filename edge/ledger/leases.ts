@@ -41,9 +41,13 @@ export class Leases {
     return this.#holders.get(lease);
   }
 
-  /** Enters a lease, new or from storage; without a proxy it is one that ended with its proxy. */
+  /**
+   * Enters a lease, new or from storage. One whose machine is not there has ended: with the
+   * machine, or before the machine went away.
+   */
   add(row: LeaseRow, proxy: ProxyRecord | undefined): Lease {
-    const lease: Lease = { row, state: proxy === undefined ? 'gone' : 'live' };
+    const ended = row.gone ? 'gone' : 'expired';
+    const lease: Lease = { row, state: proxy === undefined ? ended : 'live' };
     this.#byId.set(row.id, lease);
     if (proxy !== undefined) {
       proxy.leases.add(lease);
