@@ -13,7 +13,17 @@ export default defineConfig({
         },
       },
       {
-        plugins: [cloudflareTest({ wrangler: { configPath: './wrangler.toml' } })],
+        plugins: [
+          cloudflareTest({
+            wrangler: { configPath: './wrangler.toml' },
+            miniflare: {
+              bindings: {
+                DISCOVERY_TOKEN: 'one=crawler-one-secret\ntwo=crawler-two-secret',
+                AGENT_TOKEN: 'alpha=agent-alpha-secret\nbeta=agent-beta-secret',
+              },
+            },
+          }),
+        ],
         test: {
           name: 'workerd',
           include: ['test/edge/**/*.test.ts'],

@@ -19,8 +19,19 @@ const ttlSecondsSchema = z.number().int().min(1);
 /** Host name or URL as the caller wrote it; `normalizeTarget` reduces it. */
 const targetSchema = z.string().min(1).max(2048);
 
+/**
+ * Records pass over the key `__proto__` without a word; here that would widen what a crawler asked
+ * for, so it is refused as every other key that is no label's.
+ */
+const wishedSelectorSchema = z.preprocess((selector, ctx) => {
+  if (typeof selector === 'object' && selector !== null && Object.hasOwn(selector, '__proto__')) {
+    ctx.addIssue({ code: 'custom', path: ['__proto__'], message: 'Invalid key', input: selector });
+  }
+  return selector;
+}, selectorSchema);
+
 export const acquireRequestSchema = z.strictObject({
-  selector: selectorSchema.optional(),
+  selector: wishedSelectorSchema.optional(),
   ttlSeconds: ttlSecondsSchema.optional(),
   target: targetSchema.optional(),
   strategy: z.enum(STRATEGIES).optional(),
