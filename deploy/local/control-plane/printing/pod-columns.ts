@@ -37,7 +37,9 @@ function ready(pod: JsonObject): string {
 function podStatus(pod: JsonObject): string {
   const deleting = fieldText(pod, 'metadata', 'deletionTimestamp') !== '';
   const reason = fieldText(pod, 'status', 'reason');
-  if (deleting) return reason === 'NodeLost' ? 'Unknown' : 'Terminating';
+  const isOver = ['Failed', 'Succeeded'].includes(fieldText(pod, 'status', 'phase'));
+  if (deleting && reason === 'NodeLost') return 'Unknown';
+  if (deleting && !isOver) return 'Terminating';
   return initReason(pod) ?? containersReason(pod, reason || fieldText(pod, 'status', 'phase'));
 }
 

@@ -1,0 +1,162 @@
+/** Paths and operations of a resource, in a form that both OpenAPI versions are written from. */
+import type { JsonObject } from '../json.ts';
+import { gvk } from './definitions.ts';
+import { groupVersionPath, type OpenApiResource } from './resource.ts';
+
+/** One method of a path. */
+export interface ApiOperation {
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  /** `x-kubernetes-action`. */
+  readonly action: string;
+  readonly id: string;
+  readonly description: string;
+  /** Names from QUERY_PARAMETERS. */
+  readonly query: readonly string[];
+  /** Media types of the body; none if the operation has no body. */
+  readonly consumes: readonly string[];
+  /** Whether the body is the object (as opposed to a patch or delete options). */
+  readonly takesObject: boolean;
+  readonly returns: 'object' | 'list' | 'status';
+  readonly gvk: JsonObject;
+}
+
+export interface ApiPath {
+  readonly path: string;
+  /** Path parameters. */
+  readonly parameters: readonly string[];
+  readonly operations: readonly ApiOperation[];
+}
+
+export interface QueryParameter {
+  readonly type: 'string' | 'integer' | 'boolean';
+  readonly description: string;
+}
+
+const PATCH_TYPES = [
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  'application/apply-patch+yaml',
+];
+const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
+
+export const QUERY_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
+  allowWatchBookmarks: { type: 'boolean', description: 'Asks for events of type BOOKMARK.' },
+  continue: { type: 'string', description: 'Token of the next page of a list.' },
+  dryRun: { type: 'string', description: 'All: check everything, store nothing.' },
+  fieldManager: { type: 'string', description: 'Name of the actor that makes the change.' },
+  fieldSelector: { type: 'string', description: 'Restricts the objects by their fields.' },
+  fieldValidation: {
+    type: 'string',
+    description: 'What to do about unknown and duplicate fields: Ignore, Warn or Strict.',
+  },
+  force: { type: 'boolean', description: 'Takes fields over from other managers on apply.' },
+  gracePeriodSeconds: { type: 'integer', description: 'Seconds before the object is deleted.' },
+  labelSelector: { type: 'string', description: 'Restricts the objects by their labels.' },
+  limit: { type: 'integer', description: 'Most objects in one page of a list.' },
+  propagationPolicy: {
+    type: 'string',
+    description: 'What becomes of dependents: Orphan, Background or Foreground.',
+  },
+  resourceVersion: { type: 'string', description: 'Oldest version that the answer may show.' },
+  timeoutSeconds: { type: 'integer', description: 'Longest time of a list or watch.' },
+  watch: { type: 'boolean', description: 'Streams the changes instead of listing.' },
+};
+
+const LIST_QUERY = [
+  'allowWatchBookmarks',
+  'continue',
+  'fieldSelector',
+  'labelSelector',
+  'limit',
+  'resourceVersion',
+  'timeoutSeconds',
+  'watch',
+];
+const WRITE_QUERY = ['dryRun', 'fieldManager', 'fieldValidation'];
+const DELETE_QUERY = ['dryRun', 'gracePeriodSeconds', 'propagationPolicy'];
+
+/** Every path of the resources, sorted. */
+export function apiPaths(resources: readonly OpenApiResource[]): ApiPath[] {
+  return resources
+    .flatMap(resourcePaths)
+    .sort((left, right) => (left.path < right.path ? -1 : Number(left.path > right.path)));
+}
+
+function resourcePaths(resource: OpenApiResource): ApiPath[] {
+  const root = `/${groupVersionPath(resource)}`;
+  const { plural, namespaced } = resource;
+  const collection = namespaced ? `${root}/namespaces/{namespace}/${plural}` : `${root}/${plural}`;
+  const scope = namespaced ? ['namespace'] : [];
+  const item = { path: `${collection}/{name}`, parameters: [...scope, 'name'] };
+  const paths: ApiPath[] = [
+    { path: collection, parameters: scope, operations: collectionOperations(resource) },
+    { ...item, operations: itemOperations(resource, '') },
+  ];
+  if (resource.statusSubresource) {
+    const operations = itemOperations(resource, 'Status').filter(
+      ({ method }) => method !== 'delete',
+    );
+    paths.push({ ...item, path: `${item.path}/status`, operations });
+  }
+  if (namespaced) {
+    const everywhere = operation(resource, 'get', 'list', 'ForAllNamespaces', {
+      query: LIST_QUERY,
+      returns: 'list',
+    });
+    paths.push({ path: `${root}/${plural}`, parameters: [], operations: [everywhere] });
+  }
+  return paths;
+}
+
+function collectionOperations(resource: OpenApiResource): ApiOperation[] {
+  return [
+    operation(resource, 'get', 'list', '', { query: LIST_QUERY, returns: 'list' }),
+    operation(resource, 'post', 'post', '', objectBody(WRITE_QUERY)),
+    operation(resource, 'delete', 'deletecollection', 'Collection', {
+      query: [...DELETE_QUERY, ...LIST_QUERY],
+      returns: 'status',
+    }),
+  ];
+}
+
+function itemOperations(resource: OpenApiResource, suffix: string): ApiOperation[] {
+  const consumes = resource.custom ? PATCH_TYPES : [...PATCH_TYPES, STRATEGIC_MERGE_PATCH];
+  return [
+    operation(resource, 'get', 'get', suffix, {}),
+    operation(resource, 'put', 'put', suffix, objectBody(WRITE_QUERY)),
+    operation(resource, 'patch', 'patch', suffix, { query: [...WRITE_QUERY, 'force'], consumes }),
+    operation(resource, 'delete', 'delete', suffix, { query: DELETE_QUERY, returns: 'status' }),
+  ];
+}
+
+function objectBody(query: readonly string[]): Partial<ApiOperation> {
+  return { query, consumes: ['application/json', 'application/yaml'], takesObject: true };
+}
+
+function operation(
+  resource: OpenApiResource,
+  method: ApiOperation['method'],
+  action: string,
+  suffix: string,
+  rest: Partial<ApiOperation>,
+): ApiOperation {
+  const scope = resource.namespaced ? 'Namespaced' : '';
+  const group = resource.group.split('.')[0] || 'core';
+  const place = `${capital(group)}${capital(resource.version)}`;
+  return {
+    method,
+    action,
+    id: `${action}${place}${scope}${resource.kind}${suffix}`,
+    description: `${action} ${suffix === 'Status' ? 'the status of ' : ''}${resource.kind}`,
+    query: [],
+    consumes: [],
+    takesObject: false,
+    returns: 'object',
+    ...rest,
+    gvk: gvk(resource, resource.kind),
+  };
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
