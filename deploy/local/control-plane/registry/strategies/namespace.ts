@@ -1,0 +1,32 @@
+/** Namespaces: active from the start, emptied before they go. */
+import { metaMap, nameOf, stringAt, objectAt, withMetadata } from '../../api/object-meta.ts';
+import type { JsonObject } from '../../json.ts';
+import type { Strategy } from '../api-resource.ts';
+import { plainStrategy } from './plain.ts';
+
+const NAME_LABEL = 'kubernetes.io/metadata.name';
+
+export const namespaceStrategy: Strategy = {
+  ...plainStrategy,
+  nameRule: 'label',
+  selectableFields: { 'status.phase': namespacePhase },
+  prepareForCreate: (namespace) => ({
+    ...withNameLabel(namespace),
+    spec: { finalizers: ['kubernetes'] },
+    status: { phase: 'Active' },
+  }),
+  prepareForUpdate: (namespace, old) => ({
+    ...withNameLabel(namespace),
+    spec: objectAt(old, 'spec'),
+  }),
+};
+
+/** `Active`, or `Terminating` while its content is being deleted. */
+export function namespacePhase(namespace: JsonObject): string {
+  return stringAt(objectAt(namespace, 'status'), 'phase');
+}
+
+function withNameLabel(namespace: JsonObject): JsonObject {
+  const labels = { ...metaMap(namespace, 'labels'), [NAME_LABEL]: nameOf(namespace) };
+  return withMetadata(namespace, { labels });
+}
