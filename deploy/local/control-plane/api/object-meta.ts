@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 
 /** `object.metadata`, or an empty object. */
 export function metadataOf(object: JsonObject): JsonObject {
-  const metadata = object['metadata'];
+  const metadata = object.metadata;
   return isJsonObject(metadata) ? metadata : {};
 }
 

@@ -68,7 +68,11 @@ export interface Strategy {
     old: JsonObject,
     context: StrategyContext,
   ) => JsonObject;
-  /** Rules that a schema cannot say. */
+  /** Marks an object whose deletion begins. */
+  readonly prepareForDelete?: (object: JsonObject) => JsonObject;
+  /** Whether something besides finalizers and the grace period keeps a deleted object. */
+  readonly isHeld?: (object: JsonObject) => boolean;
+  /** Rules that a schema cannot say, about the stored form. */
   readonly validate?: (object: JsonObject, old: JsonObject | undefined) => FieldError[];
 }
 

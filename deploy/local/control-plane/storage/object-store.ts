@@ -199,7 +199,7 @@ export function entryKey(ref: { readonly namespace: string; readonly name: strin
 }
 
 function stamp(object: JsonObject, revision: number): JsonObject {
-  const metadata = isJsonObject(object['metadata']) ? object['metadata'] : {};
+  const metadata = isJsonObject(object.metadata) ? object.metadata : {};
   return { ...object, metadata: { ...metadata, resourceVersion: String(revision) } };
 }
 

@@ -38,7 +38,7 @@ export function openSqliteJournal(path: string): Journal {
 }
 
 function migrate(database: DatabaseSync, path: string): void {
-  const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+  const version = Number(database.prepare('PRAGMA user_version').get()?.user_version ?? 0);
   if (version > SCHEMA_VERSION) {
     throw new Error(`${path} was written by a newer version (schema ${version}); remove it`);
   }
@@ -62,17 +62,18 @@ class SqliteJournal implements Journal {
 
   *load(): Iterable<{ ref: ObjectRef; object: JsonObject }> {
     for (const row of this.#database.prepare('SELECT * FROM objects').iterate()) {
-      const [resource, namespace, name] = [row['resource'], row['namespace'], row['name']].map(
-        String,
-      );
-      const object: JsonValue = JSON.parse(String(row['object']));
+      const [resource, namespace, name] = [row.resource, row.namespace, row.name].map(String);
+      const object: JsonValue = JSON.parse(String(row.object));
       if (!isJsonObject(object)) throw new Error(`${resource} ${name} is stored damaged`);
-      yield { ref: { resource: `${resource}`, namespace: `${namespace}`, name: `${name}` }, object };
+      yield {
+        ref: { resource: `${resource}`, namespace: `${namespace}`, name: `${name}` },
+        object,
+      };
     }
   }
 
   revision(): number {
-    return Number(this.#database.prepare('SELECT revision FROM counter').get()?.['revision'] ?? 0);
+    return Number(this.#database.prepare('SELECT revision FROM counter').get()?.revision ?? 0);
   }
 
   put(ref: ObjectRef, object: JsonObject, revision: number): void {

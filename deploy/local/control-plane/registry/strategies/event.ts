@@ -92,9 +92,9 @@ function withCoreDefaults(event: JsonObject): JsonObject {
   return {
     ...event,
     source: objectAt(event, 'source'),
-    firstTimestamp: event['firstTimestamp'] ?? null,
-    lastTimestamp: event['lastTimestamp'] ?? null,
-    eventTime: event['eventTime'] ?? null,
+    firstTimestamp: event.firstTimestamp ?? null,
+    lastTimestamp: event.lastTimestamp ?? null,
+    eventTime: event.eventTime ?? null,
     reportingComponent: stringAt(event, 'reportingComponent'),
     reportingInstance: stringAt(event, 'reportingInstance'),
   };

@@ -1,5 +1,12 @@
 /** Namespaces: active from the start, emptied before they go. */
-import { metaMap, nameOf, stringAt, objectAt, withMetadata } from '../../api/object-meta.ts';
+import {
+  metaMap,
+  nameOf,
+  objectAt,
+  stringAt,
+  strings,
+  withMetadata,
+} from '../../api/object-meta.ts';
 import type { JsonObject } from '../../json.ts';
 import type { Strategy } from '../api-resource.ts';
 import { plainStrategy } from './plain.ts';
@@ -19,6 +26,11 @@ export const namespaceStrategy: Strategy = {
     ...withNameLabel(namespace),
     spec: objectAt(old, 'spec'),
   }),
+  prepareForDelete: (namespace) => ({
+    ...namespace,
+    status: { ...objectAt(namespace, 'status'), phase: 'Terminating' },
+  }),
+  isHeld: (namespace) => strings(objectAt(namespace, 'spec').finalizers).length > 0,
 };
 
 /** `Active`, or `Terminating` while its content is being deleted. */

@@ -1,7 +1,7 @@
 /** Pods: most of the spec is fixed at creation, the node reports status and ends deletion. */
 import { isDeepStrictEqual } from 'node:util';
 import { objectAt, objects, stringAt, withFields } from '../../api/object-meta.ts';
-import type { JsonObject, JsonValue } from '../../json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../json.ts';
 import type { FieldError } from '../../schema/field-error.ts';
 import type { Strategy } from '../api-resource.ts';
 import { plainStrategy } from './plain.ts';
@@ -25,10 +25,46 @@ export const podStrategy: Strategy = {
   },
   prepareForCreate: (pod) => ({
     ...pod,
+    spec: withSpecDefaults(objectAt(pod, 'spec')),
     status: { phase: 'Pending', qosClass: qosClass(objectAt(pod, 'spec')) },
   }),
   validate: (pod, old) => (old === undefined ? [] : validateSpecUpdate(pod, old)),
 };
+
+/** The defaults that depend on other fields; constant ones are in the schema. */
+function withSpecDefaults(spec: JsonObject): JsonObject {
+  const account =
+    stringAt(spec, 'serviceAccountName') || stringAt(spec, 'serviceAccount') || 'default';
+  return withFields(spec, {
+    securityContext: objectAt(spec, 'securityContext'),
+    serviceAccountName: account,
+    serviceAccount: account,
+    enableServiceLinks: spec.enableServiceLinks ?? true,
+    containers: withContainerDefaults(spec.containers),
+    initContainers: withContainerDefaults(spec.initContainers),
+  });
+}
+
+function withContainerDefaults(containers: JsonValue | undefined): JsonValue | undefined {
+  // What is no list of objects stays for the schema to refuse.
+  if (!Array.isArray(containers)) return containers;
+  return containers.map((container) =>
+    isJsonObject(container)
+      ? {
+          ...container,
+          imagePullPolicy: container.imagePullPolicy ?? pullPolicy(stringAt(container, 'image')),
+          resources: container.resources ?? {},
+        }
+      : container,
+  );
+}
+
+/** An image that may move is always asked for. */
+function pullPolicy(image: string): string {
+  if (image.includes('@')) return 'IfNotPresent';
+  const tag = /:([^/:]+)$/.exec(image)?.[1] ?? 'latest';
+  return tag === 'latest' ? 'Always' : 'IfNotPresent';
+}
 
 function validateSpecUpdate(pod: JsonObject, old: JsonObject): FieldError[] {
   const [before, after] = [old, pod].map((one) => fixedPart(objectAt(one, 'spec')));
@@ -41,8 +77,8 @@ function fixedPart(spec: JsonObject): JsonObject {
   return withFields(spec, {
     activeDeadlineSeconds: undefined,
     tolerations: undefined,
-    containers: withoutImages(spec['containers']),
-    initContainers: withoutImages(spec['initContainers']),
+    containers: withoutImages(spec.containers),
+    initContainers: withoutImages(spec.initContainers),
   });
 }
 
@@ -53,7 +89,7 @@ function withoutImages(containers: JsonValue | undefined): JsonValue | undefined
 
 /** Guaranteed, Burstable or BestEffort, by the requests and limits for CPU and memory. */
 export function qosClass(spec: JsonObject): string {
-  const resources = objects(spec['containers']).map((container) => {
+  const resources = objects(spec.containers).map((container) => {
     const stated = objectAt(container, 'resources');
     return { requests: objectAt(stated, 'requests'), limits: objectAt(stated, 'limits') };
   });

@@ -35,7 +35,7 @@ export const configMapStrategy: Strategy = {
 
 /** `stringData` is write-only: it ends up in `data`. */
 function mergeStringData(secret: JsonObject): JsonObject {
-  const written = Object.entries(stringMap(secret['stringData'])).map(([key, value]) => [
+  const written = Object.entries(stringMap(secret.stringData)).map(([key, value]) => [
     key,
     Buffer.from(value, 'utf8').toString('base64'),
   ]);
@@ -99,12 +99,10 @@ function validateImmutable(
   old: JsonObject,
   fields: readonly string[],
 ): FieldError[] {
-  if (old['immutable'] !== true) return [];
+  if (old.immutable !== true) return [];
   const detail = 'field is immutable when `immutable` is set';
   const errors: FieldError[] =
-    object['immutable'] === true
-      ? []
-      : [{ type: 'FieldValueForbidden', field: 'immutable', detail }];
+    object.immutable === true ? [] : [{ type: 'FieldValueForbidden', field: 'immutable', detail }];
   for (const field of fields) {
     if (!isDeepStrictEqual(object[field], old[field])) {
       errors.push({ type: 'FieldValueForbidden', field, detail });

@@ -1,0 +1,69 @@
+/** From a CustomResourceDefinition to the resources that it defines, one for each served version. */
+import { nameOf, objectAt, objects, stringAt, strings } from '../api/object-meta.ts';
+import type { JsonObject } from '../json.ts';
+import { compileResourceSchema } from '../schema/resource-schema.ts';
+import type { ApiResource } from './api-resource.ts';
+import { customResourceStrategy } from './strategies/custom-resource.ts';
+
+/** The names of a definition, with those filled in that may be left out. */
+export interface CrdNames {
+  readonly plural: string;
+  readonly singular: string;
+  readonly kind: string;
+  readonly listKind: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+}
+
+export function crdNames(crd: JsonObject): CrdNames {
+  const names = objectAt(objectAt(crd, 'spec'), 'names');
+  const kind = stringAt(names, 'kind');
+  return {
+    plural: stringAt(names, 'plural'),
+    singular: stringAt(names, 'singular') || kind.toLowerCase(),
+    kind,
+    listKind: stringAt(names, 'listKind') || `${kind}List`,
+    shortNames: strings(names.shortNames),
+    categories: strings(names.categories),
+  };
+}
+
+/** The version in which objects are stored. */
+export function storageVersion(crd: JsonObject): string {
+  const versions = objects(objectAt(crd, 'spec').versions);
+  const stored = versions.find((version) => version.storage === true);
+  return stored === undefined ? '' : stringAt(stored, 'name');
+}
+
+export function customResources(crd: JsonObject): ApiResource[] {
+  const spec = objectAt(crd, 'spec');
+  return objects(spec.versions)
+    .filter((version) => version.served === true)
+    .map((version) => customResource(crd, spec, version));
+}
+
+function customResource(crd: JsonObject, spec: JsonObject, version: JsonObject): ApiResource {
+  const group = stringAt(spec, 'group');
+  const name = stringAt(version, 'name');
+  const openAPISchema = objectAt(objectAt(version, 'schema'), 'openAPIV3Schema');
+  const statusSubresource = objectAt(version, 'subresources').status !== undefined;
+  const stored = `${group}/${storageVersion(crd)}`;
+  const served = `${group}/${name}`;
+  return {
+    group,
+    version: name,
+    ...crdNames(crd),
+    namespaced: stringAt(spec, 'scope') === 'Namespaced',
+    storage: nameOf(crd),
+    statusSubresource,
+    custom: true,
+    openAPISchema,
+    schema: compileResourceSchema(openAPISchema),
+    printerColumns: objects(version.additionalPrinterColumns),
+    strategy: customResourceStrategy(
+      statusSubresource,
+      (object) => ({ ...object, apiVersion: stored }),
+      (object) => ({ ...object, apiVersion: served }),
+    ),
+  };
+}
