@@ -42,23 +42,36 @@ export const clusterNameSchema = z
     'must be letters, digits, "-", "_" and ".", and begin and end with a letter or digit',
   );
 
-export const syncRequestSchema = z.strictObject({
-  /** Grows with each election; fences old leaders. */
-  term: z.number().int().min(0),
-  /** New at each agent start. */
-  session: z.string().min(1).max(128),
-  /** Counts up by one within a session. */
-  seq: z.number().int().min(1),
-  kind: z.enum(['full', 'delta', 'heartbeat']),
-  /** Pages of a full sync; it takes effect with its last page. `index` counts from 0. */
-  page: z
-    .strictObject({ index: z.number().int().min(0), of: z.number().int().min(1).max(1000) })
-    .refine((page) => page.index < page.of, { message: 'index must be below of' })
-    .optional(),
-  upserts: z.array(inventoryEntrySchema).default([]),
-  /** UIDs. */
-  removes: z.array(z.string().min(1).max(128)).default([]),
-});
+export const syncRequestSchema = z
+  .strictObject({
+    /** Grows with each election; fences old leaders. */
+    term: z.number().int().min(0),
+    /** New at each agent start. */
+    session: z.string().min(1).max(128),
+    /** Counts up by one within a session. */
+    seq: z.number().int().min(1),
+    kind: z.enum(['full', 'delta', 'heartbeat']),
+    /** Pages of a full sync; it takes effect with its last page. `index` counts from 0. */
+    page: z
+      .strictObject({ index: z.number().int().min(0), of: z.number().int().min(1).max(1000) })
+      .refine((page) => page.index < page.of, { message: 'index must be below of' })
+      .optional(),
+    upserts: z.array(inventoryEntrySchema).default([]),
+    /** UIDs. */
+    removes: z.array(z.string().min(1).max(128)).default([]),
+  })
+  .refine(({ kind, page }) => kind === 'full' || page === undefined, {
+    path: ['page'],
+    message: 'only a full sync has pages',
+  })
+  .refine(({ kind, upserts }) => kind !== 'heartbeat' || upserts.length === 0, {
+    path: ['upserts'],
+    message: 'a heartbeat carries no changes',
+  })
+  .refine(({ kind, removes }) => kind === 'delta' || removes.length === 0, {
+    path: ['removes'],
+    message: 'only a delta removes entries',
+  });
 export type SyncRequest = z.infer<typeof syncRequestSchema>;
 
 export const syncResponseSchema = z.object({

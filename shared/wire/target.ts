@@ -7,6 +7,8 @@ import { TARGET_LENGTH_MAX } from './lease.ts';
  */
 export function normalizeTarget(target: string): string | undefined {
   const text = target.trim();
+  // The URL parser would skip the slashes and take a path's first part for a host.
+  if (/^[/\\]/.test(text)) return undefined;
   const url = URL.parse(text.includes('://') ? text : `http://${text}`);
   if (url === null) return undefined;
   const host = url.hostname.toLowerCase().replace(/\.$/, '');
