@@ -4,7 +4,7 @@ import type { Clock, Random } from '#shared/clock.ts';
 import { createEdgeClient } from './edge-client.ts';
 import { createFeedback, type FeedbackReader } from './feedback.ts';
 import { createPublisher, type Publisher, type PublisherObserver } from './publisher.ts';
-import { buildInventory, type SnapshotSources } from './snapshot.ts';
+import { createInventoryBuilder, type SnapshotSources } from './snapshot.ts';
 
 /** The agent's token for the edge, or the file that it is read from for each request. */
 export type TokenSource = { readonly value: string } | { readonly file: string };
@@ -32,12 +32,13 @@ export interface InventoryPublishing extends Publisher {
 export function openInventory(deps: InventoryDeps): InventoryPublishing {
   const { clock, random, observer, term, session, edgeUrl } = deps;
   const { verdict, credentials } = deps;
+  const build = createInventoryBuilder();
   const feedback = createFeedback();
   const token = tokenReader(deps.token, deps.onToken);
   const edge = createEdgeClient({ clock, edgeUrl, cluster: deps.clusterName, token });
   const publisher = createPublisher({
     edge,
-    inventory: () => buildInventory({ proxies: deps.proxies.list(), verdict, credentials }),
+    inventory: () => build({ proxies: deps.proxies.list(), verdict, credentials }),
     feedback,
     clock,
     random,

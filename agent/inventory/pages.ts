@@ -1,42 +1,48 @@
 /** Serialised entries, and how they are cut into bodies that the edge takes. Pure. */
 
-import { SYNC_BODY_BYTES_MAX } from '#shared/wire/sync.ts';
+import { type InventoryEntry, SYNC_BODY_BYTES_MAX } from '#shared/wire/sync.ts';
 import type { Inventory } from './snapshot.ts';
 
 /** Leaves room for the envelope and keeps a page well inside what one Worker holds at once. */
 export const PAGE_BYTES_MAX = SYNC_BODY_BYTES_MAX / 2;
 
-/** What was sent of each proxy, in its serialised form, by uid. */
-export type Sent = ReadonlyMap<string, string>;
+/** What the edge has acknowledged, by uid. */
+export type Sent = Map<string, InventoryEntry>;
 
 export interface Page {
-  /** Serialised entries by uid. */
-  readonly upserts: ReadonlyMap<string, string>;
+  readonly upserts: readonly Serialised[];
+  /** UIDs. */
   readonly removes: readonly string[];
+}
+
+interface Serialised {
+  readonly entry: InventoryEntry;
+  readonly text: string;
 }
 
 /** What turns `sent` into `inventory`, in pages; empty when nothing differs. */
 export function deltaPages(sent: Sent, inventory: Inventory, bytesMax = PAGE_BYTES_MAX): Page[] {
-  const upserts = new Map<string, string>();
+  const upserts: Serialised[] = [];
   for (const [uid, entry] of inventory) {
+    const before = sent.get(uid);
+    if (before === entry) continue;
     const text = JSON.stringify(entry);
-    if (sent.get(uid) !== text) upserts.set(uid, text);
+    if (before === undefined || JSON.stringify(before) !== text) upserts.push({ entry, text });
   }
   const removes = [...sent.keys()].filter((uid) => !inventory.has(uid));
-  return upserts.size === 0 && removes.length === 0 ? [] : cut(upserts, removes, bytesMax);
+  return upserts.length === 0 && removes.length === 0 ? [] : cut(upserts, removes, bytesMax);
 }
 
 /** All of `inventory`, in pages; at least one, since an empty inventory is told as well. */
 export function fullPages(inventory: Inventory, bytesMax = PAGE_BYTES_MAX): Page[] {
-  const upserts = new Map<string, string>();
-  for (const [uid, entry] of inventory) upserts.set(uid, JSON.stringify(entry));
-  return cut(upserts, [], bytesMax);
+  const all = [...inventory.values()].map((entry) => ({ entry, text: JSON.stringify(entry) }));
+  return cut(all, [], bytesMax);
 }
 
-/** `sent` after the edge took `page`. */
-export function applyPage(sent: Map<string, string>, page: Page): void {
+/** Notes in `sent` that the edge took `page`. */
+export function applyPage(sent: Sent, page: Page): void {
   for (const uid of page.removes) sent.delete(uid);
-  for (const [uid, text] of page.upserts) sent.set(uid, text);
+  for (const { entry } of page.upserts) sent.set(entry.uid, entry);
 }
 
 /** The envelope around a page; `entries` are spliced in as they are serialised already. */
@@ -45,35 +51,24 @@ export function syncBody(
   page: Page | undefined,
 ): string {
   const head = JSON.stringify(envelope).slice(0, -1);
-  const entries = page === undefined ? '' : [...page.upserts.values()].join(',');
+  const entries = (page?.upserts ?? []).map(({ text }) => text).join(',');
   return `${head},"upserts":[${entries}],"removes":${JSON.stringify(page?.removes ?? [])}}`;
 }
 
-function cut(
-  upserts: ReadonlyMap<string, string>,
-  removes: readonly string[],
-  bytesMax: number,
-): Page[] {
-  const pages: { upserts: Map<string, string>; removes: string[] }[] = [];
-  let page = { upserts: new Map<string, string>(), removes: [] as string[] };
+function cut(upserts: readonly Serialised[], removes: readonly string[], bytesMax: number): Page[] {
+  const pages: { upserts: Serialised[]; removes: string[] }[] = [{ upserts: [], removes: [] }];
   let bytes = 0;
-  const room = (size: number) => {
+  /** The page that still has room for `size` more. */
+  const pageFor = (size: number) => {
     if (bytes > 0 && bytes + size > bytesMax) {
-      pages.push(page);
-      page = { upserts: new Map(), removes: [] };
+      pages.push({ upserts: [], removes: [] });
       bytes = 0;
     }
     bytes += size;
+    return pages.at(-1);
   };
-  for (const uid of removes) {
-    room(uid.length + QUOTES_AND_COMMA);
-    page.removes.push(uid);
-  }
-  for (const [uid, text] of upserts) {
-    room(Buffer.byteLength(text) + 1);
-    page.upserts.set(uid, text);
-  }
-  pages.push(page);
+  for (const uid of removes) pageFor(uid.length + QUOTES_AND_COMMA)?.removes.push(uid);
+  for (const each of upserts) pageFor(Buffer.byteLength(each.text) + 1)?.upserts.push(each);
   return pages;
 }
 

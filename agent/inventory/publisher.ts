@@ -10,7 +10,7 @@ import type { Clock, Random } from '#shared/clock.ts';
 import { HEARTBEAT_INTERVAL_MS } from '#shared/wire/sync.ts';
 import type { EdgeClient, SyncOutcome } from './edge-client.ts';
 import type { Feedback } from './feedback.ts';
-import { applyPage, deltaPages, fullPages, type Page, syncBody } from './pages.ts';
+import { applyPage, deltaPages, fullPages, type Page, type Sent, syncBody } from './pages.ts';
 import type { Inventory } from './snapshot.ts';
 
 export type SyncKind = 'full' | 'delta' | 'heartbeat';
@@ -67,7 +67,7 @@ class InventoryPublisher implements Publisher {
   /** Of the last request. Never used twice: the edge does not apply a repeated one. */
   #seq = 0;
   /** Undefined: the edge's state is unknown, and a full sync comes next. */
-  #sent: Map<string, string> | undefined;
+  #sent: Sent | undefined;
   #dirty = true;
   #wake: () => void = () => {};
   #lastSentMs = Number.NEGATIVE_INFINITY;
@@ -134,7 +134,7 @@ class InventoryPublisher implements Publisher {
 
   async #publishFull(inventory: Inventory, signal: AbortSignal): Promise<SyncOutcome | undefined> {
     const pages = fullPages(inventory);
-    const sent = new Map<string, string>();
+    const sent: Sent = new Map();
     let outcome: SyncOutcome | undefined;
     for (const [index, page] of pages.entries()) {
       const numbering = pages.length > 1 ? { page: { index, of: pages.length } } : {};
@@ -148,7 +148,7 @@ class InventoryPublisher implements Publisher {
   }
 
   async #publishDelta(
-    sent: Map<string, string>,
+    sent: Sent,
     pages: readonly Page[],
     signal: AbortSignal,
   ): Promise<SyncOutcome | undefined> {

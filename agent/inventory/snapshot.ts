@@ -15,25 +15,59 @@ export interface SnapshotSources {
 /** Entries by the uid of their Proxy. */
 export type Inventory = ReadonlyMap<string, InventoryEntry>;
 
-export function buildInventory(sources: SnapshotSources): Inventory {
-  const inventory = new Map<string, InventoryEntry>();
-  for (const proxy of sources.proxies) {
-    const entry = inventoryEntry(proxy, sources);
-    if (entry !== undefined) inventory.set(entry.uid, entry);
-  }
-  return inventory;
+/**
+ * Builds inventories one after the other. An entry whose sources have not changed is the same
+ * object as before, so that a change of one proxy among many costs neither memory nor a comparison
+ * of all the others.
+ */
+export function createInventoryBuilder(): (sources: SnapshotSources) => Inventory {
+  const built = new WeakMap<Proxy, Built>();
+  return (sources) => {
+    const inventory = new Map<string, InventoryEntry>();
+    for (const proxy of sources.proxies) {
+      const verdict = sources.verdict(objectKey(proxy.metadata));
+      const credentials = credentialsFor(proxy, sources);
+      let known = built.get(proxy);
+      if (known?.verdict !== verdict || !sameCredentials(known?.credentials, credentials)) {
+        known = undefined;
+      }
+      if (known === undefined) {
+        const entry = inventoryEntry(proxy, { verdict, credentials });
+        known = { verdict, credentials, entry };
+        built.set(proxy, known);
+      }
+      if (known.entry !== undefined) inventory.set(known.entry.uid, known.entry);
+    }
+    return inventory;
+  };
+}
+
+/** What is known of a proxy besides its object; the cache replaces objects, never changes them. */
+export interface Knowledge {
+  readonly verdict: Verdict | undefined;
+  readonly credentials: Credentials | undefined;
+}
+
+interface Built extends Knowledge {
+  readonly entry: InventoryEntry | undefined;
+}
+
+function credentialsFor(proxy: Proxy, sources: SnapshotSources): Credentials | undefined {
+  const ref = proxy.spec.endpoint?.authSecretRef;
+  return ref === undefined ? undefined : sources.credentials(proxy.metadata.namespace, ref.name);
+}
+
+function sameCredentials(a: Credentials | undefined, b: Credentials | undefined): boolean {
+  return a?.username === b?.username && a?.password === b?.password;
 }
 
 /** The entry of one Proxy; undefined while there is no machine that could be leased. */
-export function inventoryEntry(
-  proxy: Proxy,
-  sources: Pick<SnapshotSources, 'verdict' | 'credentials'>,
-): InventoryEntry | undefined {
-  const reached = proxy.spec.mode === 'External' ? external(proxy, sources) : managed(proxy);
+export function inventoryEntry(proxy: Proxy, known: Knowledge): InventoryEntry | undefined {
+  const { verdict } = known;
+  const reached = proxy.spec.mode === 'External' ? external(proxy, known) : managed(proxy);
   if (reached === undefined) return undefined;
   const { credentialsMissing, ...address } = reached;
   const { metadata, spec, status } = proxy;
-  const verdict = sources.verdict(objectKey(metadata));
   const latencyMillis = verdict?.latencyMillis ?? status.latencyMillis;
   const egressIP = verdict?.egressIP ?? status.egressIP;
   return {
@@ -62,19 +96,16 @@ type Address = Pick<InventoryEntry, 'instance' | 'host' | 'port' | 'protocol' | 
   readonly credentialsMissing: boolean;
 };
 
-function external(
-  proxy: Proxy,
-  sources: Pick<SnapshotSources, 'credentials'>,
-): Address | undefined {
+function external(proxy: Proxy, { credentials }: Knowledge): Address | undefined {
   const { endpoint } = proxy.spec;
   if (endpoint === undefined) return undefined;
   const { host, port, protocol, authSecretRef } = endpoint;
   const address = { instance: `${host}:${port}`, host, port, protocol };
-  if (authSecretRef === undefined) return { ...address, credentialsMissing: false };
-  const credentials = sources.credentials(proxy.metadata.namespace, authSecretRef.name);
-  return credentials === undefined
-    ? { ...address, credentialsMissing: true }
-    : { ...address, credentials, credentialsMissing: false };
+  return {
+    ...address,
+    ...(credentials === undefined ? {} : { credentials }),
+    credentialsMissing: authSecretRef !== undefined && credentials === undefined,
+  };
 }
 
 function managed(proxy: Proxy): Address | undefined {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Verdict } from '#agent/health/verdict-reader.ts';
-import { buildInventory, inventoryEntry } from '#agent/inventory/snapshot.ts';
+import { createInventoryBuilder, inventoryEntry } from '#agent/inventory/snapshot.ts';
 import { parseProxy } from '#agent/kube/proxies.ts';
 import type { Condition } from '#shared/crd/condition.ts';
 import type { ProxyStatus } from '#shared/crd/proxy.ts';
@@ -50,7 +50,7 @@ const verdict = (healthy: boolean | null, more: Partial<Verdict> = {}): Verdict 
   ...more,
 });
 
-const sources = (found?: Verdict) => ({ verdict: () => found, credentials: () => undefined });
+const sources = (found?: Verdict) => ({ verdict: found, credentials: undefined });
 
 describe('inventory entry', () => {
   test('an external proxy that was probed', () => {
@@ -156,8 +156,8 @@ describe('inventory entry', () => {
     const endpoint = { host: 'h', port: 1, protocol: 'socks5', authSecretRef: { name: 's' } };
     const withSecret = external({ spec: { endpoint } });
     const known = inventoryEntry(withSecret, {
-      verdict: () => verdict(true),
-      credentials: (namespace, name) => ({ username: namespace, password: name }),
+      verdict: verdict(true),
+      credentials: { username: 'crawl', password: 's' },
     });
     expect(known).toMatchObject({
       protocol: 'socks5',
@@ -170,11 +170,40 @@ describe('inventory entry', () => {
   });
 });
 
-test('the inventory is by uid, without those that have no entry', () => {
-  const proxies = [
-    external(),
-    managed({ metadata: { uid: 'u2', name: 'p2' } }),
-    external({ metadata: { uid: 'u3', name: 'p3' } }),
-  ];
-  expect([...buildInventory({ ...sources(), proxies }).keys()]).toEqual(['u1', 'u3']);
+describe('inventory', () => {
+  const unknown = { verdict: () => undefined, credentials: () => undefined };
+
+  test('is by uid, without those that have no entry', () => {
+    const proxies = [
+      external(),
+      managed({ metadata: { uid: 'u2', name: 'p2' } }),
+      external({ metadata: { uid: 'u3', name: 'p3' } }),
+    ];
+    const inventory = createInventoryBuilder()({ ...unknown, proxies });
+    expect([...inventory.keys()]).toEqual(['u1', 'u3']);
+  });
+
+  test('keeps the entries whose sources are the same, and makes the others anew', () => {
+    const endpoint = { host: 'h', port: 1, protocol: 'http', authSecretRef: { name: 's' } };
+    const plain = external();
+    const secret = external({ metadata: { uid: 'u2', name: 'p2' }, spec: { endpoint } });
+    const build = createInventoryBuilder();
+    const password = { current: 'one' };
+    const found = { current: verdict(true) };
+    const read = (...proxies: (typeof plain)[]) =>
+      build({
+        proxies,
+        verdict: (key) => (key === 'crawl/p1' ? found.current : verdict(true)),
+        credentials: (_namespace, name) => ({ username: name, password: password.current }),
+      });
+    const first = read(plain, secret);
+    expect(read(plain, secret).get('u1')).toBe(first.get('u1'));
+    password.current = 'two';
+    expect(read(plain, secret).get('u2')?.credentials?.password).toBe('two');
+    expect(read(plain, secret).get('u1')).toBe(first.get('u1'));
+    found.current = verdict(false);
+    expect(read(plain, secret).get('u1')?.healthy).toBe(false);
+    const edited = external({ spec: { maxLeases: 2 } });
+    expect(read(edited, secret).get('u1')?.maxLeases).toBe(2);
+  });
 });
