@@ -60,7 +60,7 @@ export class Cooldowns {
     return [...room, { kind: 'put-cooldown', row }];
   }
 
-  /** A success of a lease that was granted after the cooldown ended: the next offence is a first. */
+  /** A success of a lease granted after the cooldown ended: the next offence is a first one. */
   forgive(egresses: readonly string[], target: string, grantedMs: number): Change[] {
     const changes: Change[] = [];
     for (const egress of egresses) {

@@ -5,7 +5,7 @@ import { inventoryEntrySchema } from '#shared/wire/sync.ts';
 
 const TOKEN_CEILING = 'token_ceiling';
 
-/** Reads all that the ledger remembers. Rows are checked: an older version may have written them. */
+/** Reads all that the ledger remembers; checked, as an older version may have written it. */
 export function readSnapshot(sql: SqlStorage): Snapshot {
   return {
     agents: agentRows.parse(

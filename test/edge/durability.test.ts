@@ -162,7 +162,7 @@ describe('the alarm', () => {
   const alarmMs = () => runInDurableObject(ledger(), (_, state) => state.storage.getAlarm());
   const advance = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
 
-  it('is set when there is something to forget, and then only moved to an earlier time', async () => {
+  it('is set when there is something to forget, and moved to an earlier time only', async () => {
     expect(await alarmMs()).toBeNull();
     const start = Date.now();
     await lease({ ttlSeconds: 600 });
@@ -173,7 +173,7 @@ describe('the alarm', () => {
     expect(await alarmMs()).toBe(start + 360_000);
   });
 
-  it('deletes the rows of forgotten leases and cooldowns, and rests when none is left', async () => {
+  it('deletes rows of forgotten leases and cooldowns, and rests when none is left', async () => {
     const { id } = await lease({ ttlSeconds: 60, target: 'shop.example' });
     await crawl('POST', `/v1/leases/${id}/report`, { result: 'banned' });
     advance(361);

@@ -78,7 +78,7 @@ describe('the log', () => {
     expect(lines).toEqual([]);
   });
 
-  it('and the answers never show a token, credentials of a proxy, or the id of a lease', async () => {
+  it('and the answers never show a token, credentials of a proxy or an id of a lease', async () => {
     const { request, lines } = tracedApp();
     const answers: string[] = [];
     const run = async (...args: Parameters<typeof request>) => {

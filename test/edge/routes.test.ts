@@ -23,7 +23,7 @@ describe('GET /v1/echo', () => {
     expect(answer.headers.get('cache-control')).toBe('no-store');
   });
 
-  it('takes country, network and colo from the platform, and null where it knows nothing', async () => {
+  it('takes country, network and colo from the platform, null where it knows none', async () => {
     const app = createApp({
       settings: readSettings({}),
       ledger: () => env.LEDGER.getByName('echo-test'),
