@@ -106,7 +106,7 @@ describe('a lease over HTTP', () => {
     expect(answer).toMatchObject({ status: 400, body: { error: 'ttl_too_long' } });
   });
 
-  it('answers 410 to a renewal, 404 to a look, 204 to a report when its proxy is gone', async () => {
+  it('answers 410 to a renewal, 404 to a look, 204 to a report without its proxy', async () => {
     const { id } = await lease();
     await syncFull(entry('a', { instance: 'a@2' }));
     const renewed = await crawl('POST', `/v1/leases/${id}/renew`, {});
