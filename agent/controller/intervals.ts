@@ -18,6 +18,8 @@ export interface Intervals {
   readonly driftPollMs: number;
   /** Credentials of external proxies are read again this often. */
   readonly secretRefreshMs: number;
+  /** A Secret that is missing or unusable is looked for again this often. */
+  readonly secretRetryMs: number;
 }
 
 export const DEFAULT_INTERVALS: Intervals = {
@@ -27,6 +29,7 @@ export const DEFAULT_INTERVALS: Intervals = {
   quotaRetryMs: 300_000,
   driftPollMs: 30_000,
   secretRefreshMs: 60_000,
+  secretRetryMs: 5_000,
 };
 
 /** Polls come at half of the time already waited: few are wasted, and none is late by much. */

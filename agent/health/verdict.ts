@@ -87,10 +87,7 @@ function worthReporting(reported: Verdict, result: ProbeResult, nowMs: number): 
   if (result.egressIP !== undefined && result.egressIP !== reported.egressIP) return true;
   if (reported.latencyMillis === undefined) return true;
   const change = Math.abs(result.latencyMillis - reported.latencyMillis);
-  const noise = Math.max(
-    LATENCY_CHANGE_MS_MIN,
-    reported.latencyMillis * LATENCY_CHANGE_RATIO_MIN,
-  );
+  const noise = Math.max(LATENCY_CHANGE_MS_MIN, reported.latencyMillis * LATENCY_CHANGE_RATIO_MIN);
   return change > noise;
 }
 

@@ -1,0 +1,144 @@
+/**
+ * One reconcile's work on one Proxy: the freshest object and the status as staged so far. Steps
+ * stage; only `reconcile` writes, once, and only when something differs.
+ */
+import type { Verdict } from '#agent/health/verdict-reader.ts';
+import type { Clock } from '#shared/clock.ts';
+import { API_VERSION } from '#shared/crd/names.ts';
+import { objectKey } from '#shared/crd/object-meta.ts';
+import type { Proxy, ProxyStatus } from '#shared/crd/proxy.ts';
+import type { EventSink, ProxyEvent } from './deps.ts';
+import { findCondition, type ProvisionedReason, withCondition } from './status.ts';
+
+type Told = Pick<ProxyEvent, 'type' | 'reason' | 'action' | 'note'>;
+
+export class Draft {
+  readonly key: string;
+  /** The object is gone with this reconcile: there is no status left to write. */
+  released = false;
+  #proxy: Proxy;
+  #status: ProxyStatus;
+  readonly #events: EventSink;
+  readonly #clock: Clock;
+
+  constructor(proxy: Proxy, deps: { events: EventSink; clock: Clock }) {
+    this.key = objectKey(proxy.metadata);
+    this.#proxy = proxy;
+    this.#status = proxy.status;
+    this.#events = deps.events;
+    this.#clock = deps.clock;
+  }
+
+  get proxy(): Proxy {
+    return this.#proxy;
+  }
+
+  get status(): ProxyStatus {
+    return this.#status;
+  }
+
+  nowMs(): number {
+    return this.#clock.now();
+  }
+
+  /** Takes in what a write of metadata answered; the staged status stays. */
+  replaceProxy(fresh: Proxy): void {
+    this.#proxy = fresh;
+  }
+
+  /** Answers whether status or reason changed, which is when an event is due. */
+  setProvisioned(status: 'True' | 'False', reason: ProvisionedReason, message: string): boolean {
+    return this.#set('Provisioned', status, reason, message);
+  }
+
+  setHealthy(status: 'True' | 'False' | 'Unknown', reason: string, message: string): boolean {
+    return this.#set('Healthy', status, reason, message);
+  }
+
+  #set(
+    type: 'Provisioned' | 'Healthy',
+    status: 'True' | 'False' | 'Unknown',
+    reason: string,
+    message: string,
+  ): boolean {
+    const before = findCondition(this.#status, type);
+    this.#status = withCondition(
+      this.#status,
+      { type, status, reason, message },
+      { generation: this.#proxy.metadata.generation, nowMs: this.nowMs() },
+    );
+    return before?.status !== status || before.reason !== reason;
+  }
+
+  /** A machine is to be destroyed for its successor: begun and not finished. */
+  isReplacing(): boolean {
+    const reason = findCondition(this.#status, 'Provisioned')?.reason;
+    return this.#status.providerID !== undefined && reason === 'Replacing';
+  }
+
+  /** The machine runs, as far as is known. */
+  isProvisioned(): boolean {
+    return findCondition(this.#status, 'Provisioned')?.status === 'True';
+  }
+
+  /** When Provisioned took its present status; now, when it has none. */
+  provisionedSinceMs(): number {
+    const since = findCondition(this.#status, 'Provisioned')?.lastTransitionTime;
+    return since === undefined ? this.nowMs() : Date.parse(since);
+  }
+
+  /** The provider's name for the machine, as soon as there may be one; undefined clears it. */
+  setProviderID(providerID: string | undefined): void {
+    const { providerID: _, ...rest } = this.#status;
+    this.#status = providerID === undefined ? rest : { ...rest, providerID };
+  }
+
+  /** Where the proxy is reached. What was known of another address is forgotten with it. */
+  setAddress(ip: string, port: number): void {
+    if (this.#status.ip === ip && this.#status.port === port) return;
+    this.clearAddress('NotProbed', 'the address is new and has not been probed yet');
+    this.#status = { ...this.#status, ip, port };
+  }
+
+  /** Takes the proxy out of the inventory: without an address nobody is sent to it. */
+  clearAddress(reason: string, message: string): void {
+    const { ip: _ip, port: _port, egressIP: _egress, latencyMillis: _ms, ...rest } = this.#status;
+    this.#status = rest;
+    this.setHealthy('Unknown', reason, message);
+  }
+
+  /**
+   * Represents what the health engine knows. While it does not track the proxy (yet), an earlier
+   * leader's word stands; when it tracks it without a verdict, nobody knows.
+   */
+  applyHealth(verdict: Verdict | undefined): void {
+    const before = findCondition(this.#status, 'Healthy');
+    if (verdict === undefined) {
+      if (before === undefined || before.reason.startsWith('Instance')) this.#unprobed();
+      return;
+    }
+    if (verdict.healthy === null) {
+      this.#unprobed();
+      return;
+    }
+    this.setHealthy(verdict.healthy ? 'True' : 'False', verdict.reason, verdict.message);
+    const { latencyMillis, egressIP } = verdict;
+    this.#status = {
+      ...this.#status,
+      lastHealthCheckTime: new Date(verdict.probedAtMs).toISOString(),
+      ...(latencyMillis === undefined ? {} : { latencyMillis }),
+      ...(egressIP === undefined ? {} : { egressIP }),
+    };
+  }
+
+  #unprobed(): void {
+    this.setHealthy('Unknown', 'NotProbed', 'waiting for the verdict of the first probes');
+  }
+
+  /** Records a Kubernetes Event on the Proxy. */
+  tell(event: Told): void {
+    const { namespace, name, uid } = this.#proxy.metadata;
+    const regarding = { apiVersion: API_VERSION, kind: 'Proxy', namespace, name, uid };
+    this.#events.record({ regarding, ...event });
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * The reconciler: a key in, at most one status write out. It reads the object from the cache, lets
+ * the steps of its kind stage what they find, and writes the result when something changed. Steps
+ * are safe to repeat; a crash between any two lines costs a repetition and nothing else.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { isKubeError } from '#agent/kube/errors.ts';
+import type { Reconcile, ReconcileResult } from '#agent/runtime/workers.ts';
+import { reconcileDeletion } from './deletion.ts';
+import { type ControllerDeps, createSuspectList, type StepDeps } from './deps.ts';
+import { Draft } from './draft.ts';
+import { reconcileExternal } from './external.ts';
+import { DEFAULT_INTERVALS, type Intervals } from './intervals.ts';
+import { reconcileManaged } from './managed.ts';
+import { findCondition, summarize } from './status.ts';
+
+/** The function that workers call with `namespace/name`. */
+export function createReconcile(
+  deps: ControllerDeps,
+  intervals: Intervals = DEFAULT_INTERVALS,
+): Reconcile {
+  const steps: StepDeps = { ...deps, intervals, suspects: createSuspectList() };
+  return async (key, signal) => {
+    try {
+      return await reconcileOne(steps, key, signal);
+    } catch (error) {
+      // Somebody else wrote the object meanwhile: decide again on what it is now.
+      if (isKubeError(error, 'Conflict')) return { requeueAfterMs: intervals.requeueNowMs };
+      // It was deleted meanwhile, by whoever took the finalizer off.
+      if (isKubeError(error, 'NotFound')) return {};
+      throw error;
+    }
+  };
+}
+
+async function reconcileOne(
+  deps: StepDeps,
+  key: string,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const proxy = deps.proxies.get(key);
+  if (proxy === undefined) {
+    deps.suspects.clear(key);
+    return {};
+  }
+  const draft = new Draft(proxy, deps);
+  let result: ReconcileResult = {};
+  try {
+    result = await dispatch(deps, draft, signal);
+  } catch (error) {
+    // What was learned before the failure is told all the same, unless it was our own stop.
+    if (!signal.aborted) await writeStatus(deps, draft, signal);
+    throw error;
+  }
+  await writeStatus(deps, draft, signal);
+  return result;
+}
+
+function dispatch(deps: StepDeps, draft: Draft, signal: AbortSignal): Promise<ReconcileResult> {
+  const { spec, metadata } = draft.proxy;
+  if (spec.paused) return representOnly(deps, draft);
+  if (metadata.deletionTimestamp !== undefined) return reconcileDeletion(deps, draft, signal);
+  if (spec.mode === 'External') return reconcileExternal(deps, draft, signal);
+  return reconcileManaged(deps, draft, signal);
+}
+
+/** A paused object is not acted on; what probes find is still shown. */
+async function representOnly(deps: StepDeps, draft: Draft): Promise<ReconcileResult> {
+  const { status, key } = draft;
+  if (status.ip !== undefined && findCondition(status, 'Provisioned')?.status === 'True') {
+    draft.applyHealth(deps.verdicts.verdict(key));
+  }
+  return {};
+}
+
+async function writeStatus(deps: StepDeps, draft: Draft, signal: AbortSignal): Promise<void> {
+  if (draft.released) return;
+  const { proxy } = draft;
+  const observed = !proxy.spec.paused;
+  const status = summarize(proxy, draft.status, { nowMs: draft.nowMs(), observed });
+  if (isDeepStrictEqual(status, proxy.status)) return;
+  await deps.writer.patchStatus(proxy, status, signal);
+}

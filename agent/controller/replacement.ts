@@ -1,0 +1,119 @@
+/** Observes a recorded machine and, when it is dead or outdated, makes way for the next one. */
+import { errorClass } from '#agent/providers/errors.ts';
+import type { Instance } from '#agent/providers/provider.ts';
+import type { ReconcileResult } from '#agent/runtime/workers.ts';
+import { pollDelayMs } from './intervals.ts';
+import type { Step } from './step.ts';
+
+/** Asks the provider for the recorded machine and stages what it says. */
+export async function observeInstance(step: Step, providerID: string): Promise<ReconcileResult> {
+  const instance = await getInstance(step, providerID);
+  if (instance === undefined) {
+    const note = `instance ${providerID} is gone, deleted by somebody else; making a new one`;
+    step.draft.tell({ type: 'Warning', reason: 'InstanceGone', action: 'Observe', note });
+    return forgetInstance(step);
+  }
+  switch (instance.state) {
+    case 'Running':
+      return instance.ip === undefined ? comingUp(step, instance) : running(step, instance.ip);
+    case 'Provisioning':
+      return comingUp(step, instance);
+    case 'Stopped':
+    case 'Terminated':
+      return suspectInstance(step, instance, instance.state);
+  }
+}
+
+/** undefined when the machine is gone. */
+async function getInstance(step: Step, providerID: string): Promise<Instance | undefined> {
+  try {
+    return await step.provider.get(providerID, step.signal);
+  } catch (error) {
+    if (errorClass(error) === 'NotFound') return undefined;
+    throw error;
+  }
+}
+
+function running(step: Step, ip: string): ReconcileResult {
+  const { deps, draft } = step;
+  deps.suspects.clear(draft.key);
+  draft.setAddress(ip, draft.proxy.spec.port);
+  const note = `instance ${draft.status.providerID} runs at ${ip}`;
+  if (draft.setProvisioned('True', 'Created', note)) {
+    draft.tell({ type: 'Normal', reason: 'Running', action: 'Observe', note });
+  }
+  draft.applyHealth(deps.verdicts.verdict(draft.key));
+  return { requeueAfterMs: deps.intervals.driftPollMs };
+}
+
+function comingUp(step: Step, instance: Instance): ReconcileResult {
+  const { deps, draft } = step;
+  deps.suspects.clear(draft.key);
+  const detail = instance.detail === undefined ? '' : ` (${instance.detail})`;
+  draft.setProvisioned('False', 'Provisioning', `instance ${instance.id} is coming up${detail}`);
+  draft.applyHealth(deps.verdicts.verdict(draft.key));
+  const { provisioningPoll } = deps.intervals;
+  const delayMs = pollDelayMs(provisioningPoll, draft.provisionedSinceMs(), draft.nowMs());
+  return { requeueAfterMs: delayMs };
+}
+
+/**
+ * A machine that is called dead is shown as unhealthy at once, and destroyed when the provider
+ * says so again a moment later: a single odd answer must not cost a machine.
+ */
+function suspectInstance(
+  step: Step,
+  instance: Instance,
+  state: 'Stopped' | 'Terminated',
+): Promise<ReconcileResult> | ReconcileResult {
+  const { deps, draft } = step;
+  const { requeueNowMs } = deps.intervals;
+  const detail = instance.detail === undefined ? '' : ` (${instance.detail})`;
+  const why = `instance ${instance.id} is ${state}${detail}`;
+  const suspectedMs = deps.suspects.suspect(draft.key, instance.id, deps.clock.monotonicMs());
+  if (suspectedMs >= requeueNowMs) return destroyForReplacement(step, instance.id, why);
+  if (draft.setHealthy('False', `Instance${state}`, why)) {
+    draft.tell({ type: 'Warning', reason: `Instance${state}`, action: 'Observe', note: why });
+  }
+  return { requeueAfterMs: requeueNowMs - suspectedMs };
+}
+
+/** Answers when to look again, or undefined when the machine is gone and its name is free. */
+export async function removeForReplacement(
+  step: Step,
+  providerID: string,
+  why: string,
+): Promise<ReconcileResult | undefined> {
+  const instance = await getInstance(step, providerID);
+  return instance === undefined ? undefined : destroyForReplacement(step, providerID, why);
+}
+
+/** Repeated at every poll until `get` says NotFound, as the contract asks. */
+async function destroyForReplacement(
+  step: Step,
+  providerID: string,
+  why: string,
+): Promise<ReconcileResult> {
+  const { deps, draft, provider, signal } = step;
+  await provider.delete(providerID, signal);
+  deps.suspects.clear(draft.key);
+  if (!draft.isReplacing()) {
+    // Without an address the proxy leaves the inventory: nobody is sent to a dying machine.
+    draft.clearAddress('Replacing', 'the instance is being replaced');
+    draft.setProvisioned('False', 'Replacing', why);
+    const note = `replacing instance ${providerID}: ${why}`;
+    draft.tell({ type: 'Normal', reason: 'Replacing', action: 'Delete', note });
+  }
+  const { deletionPoll } = deps.intervals;
+  const delayMs = pollDelayMs(deletionPoll, draft.provisionedSinceMs(), draft.nowMs());
+  return { requeueAfterMs: delayMs };
+}
+
+/** The machine is gone for good; the next pass makes another one. */
+export function forgetInstance({ deps, draft }: Step): ReconcileResult {
+  deps.suspects.clear(draft.key);
+  draft.setProviderID(undefined);
+  draft.clearAddress('NotProbed', 'there is no instance at present');
+  draft.setProvisioned('False', 'Provisioning', 'the instance is gone; making a new one');
+  return { requeueAfterMs: deps.intervals.requeueNowMs };
+}

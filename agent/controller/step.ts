@@ -1,0 +1,31 @@
+/** What the steps of a managed Proxy share. */
+import type { Instance, Provider } from '#agent/providers/provider.ts';
+import { SPEC_HASH_ANNOTATION } from '#shared/crd/names.ts';
+import type { StepDeps } from './deps.ts';
+import type { Draft } from './draft.ts';
+
+/** Everything that a step works with. */
+export interface Step {
+  readonly deps: StepDeps;
+  readonly draft: Draft;
+  readonly provider: Provider;
+  readonly signal: AbortSignal;
+}
+
+/** Hash of the spec that the present machine was, or was to be, made from. */
+export function intendedHash(draft: Draft): string | undefined {
+  return draft.proxy.metadata.annotations[SPEC_HASH_ANNOTATION];
+}
+
+/** Writes the intent: from here on a machine of this hash may exist. */
+export async function recordIntent({ deps, draft, signal }: Step, hash: string): Promise<void> {
+  const { writer } = deps;
+  draft.replaceProxy(await writer.setAnnotation(draft.proxy, SPEC_HASH_ANNOTATION, hash, signal));
+}
+
+/** A machine of this Proxy that no status tells of, found by its mark. */
+export async function findUnrecorded(step: Step): Promise<Instance | undefined> {
+  const { uid } = step.draft.proxy.metadata;
+  const instances = await step.provider.listByTag(step.signal);
+  return instances.find((instance) => instance.uid === uid);
+}
