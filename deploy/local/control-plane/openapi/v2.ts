@@ -5,8 +5,11 @@ import { encodeOpenApiV2 } from './gnostic.ts';
 import { type ApiOperation, type ApiPath, apiPaths, QUERY_PARAMETERS } from './operations.ts';
 import { definitionName, listDefinitionName, type OpenApiResource } from './resource.ts';
 
-/** Content type of the binary form. */
+/** What clients name in `Accept` for the binary form. */
 export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
+/** The `Content-Type` of the answer: the `@` of the other name is not allowed in a media type. */
+export const OPENAPI_V2_PROTOBUF_CONTENT_TYPE =
+  'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 export interface OpenApiV2 {
   readonly document: JsonObject;
