@@ -14,6 +14,7 @@ import {
   withMetadata,
 } from '../api/object-meta.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '../api/verbs/delete.ts';
+import { mayGo } from '../api/verbs/store-object.ts';
 import type { Verbs } from '../api/verbs/verbs.ts';
 import type { JsonObject } from '../json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
@@ -182,15 +183,16 @@ class GarbageCollector {
     this.#deps.store.put(ref, withMetadata(object, { ownerReferences }));
   }
 
-  /** Through the verbs, so that the last finalizer takes the object with it. */
+  /** Takes a finalizer off; the last one takes the object with it. */
   #release(resource: ApiResource, ref: ObjectRef, finalizer: string): void {
-    const object = this.#deps.store.get(ref);
+    const { store } = this.#deps;
+    const object = store.get(ref);
     if (object === undefined) return;
-    const finalizers = metaStrings(object, 'finalizers').filter((name) => name !== finalizer);
-    const body = { metadata: { finalizers: finalizers.length > 0 ? finalizers : null } };
-    this.#deps.verbs.patch(resource, ref.namespace, ref.name, 'merge', body, {
-      fieldManager: 'garbage-collector',
-    });
+    const left = metaStrings(object, 'finalizers').filter((name) => name !== finalizer);
+    const finalizers = left.length > 0 ? left : undefined;
+    const next = withMetadata(object, { finalizers });
+    if (mayGo(resource, next)) store.remove(ref);
+    else store.put(ref, next);
   }
 }
 

@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest';
+import { at, createTestControlPlane, pod, refusal, widget } from './control-plane.ts';
+
+const setUp = () => {
+  const plane = createTestControlPlane();
+  return {
+    ...plane,
+    widgets: plane.withWidgets(),
+    maps: plane.resource('', 'configmaps'),
+    pods: plane.resource('', 'pods'),
+    namespaces: plane.resource('', 'namespaces'),
+  };
+};
+
+describe('delete', () => {
+  it('removes an object at once and says so', () => {
+    const { verbs, maps } = setUp();
+    const { object } = verbs.create(maps, 'default', { metadata: { name: 'a' } }, {});
+    const answer = verbs.delete(maps, 'default', 'a', {}).object;
+    expect(answer).toMatchObject({
+      kind: 'Status',
+      status: 'Success',
+      details: { name: 'a', kind: 'configmaps', uid: at(object, 'metadata', 'uid') },
+    });
+    expect(refusal(() => verbs.get(maps, 'default', 'a')).code).toBe(404);
+  });
+
+  it('waits for the last finalizer and takes no new ones', () => {
+    const { verbs, widgets } = setUp();
+    const body = widget('a');
+    const finalizers = ['test.example.com/hold'];
+    verbs.create(widgets, 'default', { ...body, metadata: { name: 'a', finalizers } }, {});
+    const marked = verbs.delete(widgets, 'default', 'a', {}).object;
+    expect(marked).toMatchObject({
+      kind: 'Widget',
+      metadata: { deletionTimestamp: '2026-01-01T00:00:00Z', generation: 2 },
+    });
+    const more = { metadata: { finalizers: [...finalizers, 'test.example.com/more'] } };
+    const error = refusal(() => verbs.patch(widgets, 'default', 'a', 'merge', more, {}));
+    expect(error.message).toContain('no new finalizers can be added');
+    const none = [{ op: 'remove', path: '/metadata/finalizers' }];
+    verbs.patch(widgets, 'default', 'a', 'json', none, {});
+    expect(refusal(() => verbs.get(widgets, 'default', 'a')).code).toBe(404);
+  });
+
+  it('holds to its preconditions', () => {
+    const { verbs, maps } = setUp();
+    verbs.create(maps, 'default', { metadata: { name: 'a' } }, {});
+    for (const preconditions of [{ uid: 'other' }, { resourceVersion: '1' }]) {
+      const error = refusal(() => verbs.delete(maps, 'default', 'a', { preconditions }));
+      expect(error.code).toBe(409);
+      expect(error.message).toContain('Precondition failed');
+    }
+  });
+
+  it('gives a pod on a node its grace, and one without a node none', () => {
+    const { verbs, pods } = setUp();
+    verbs.create(pods, 'default', pod('free'), {});
+    verbs.delete(pods, 'default', 'free', {});
+    expect(refusal(() => verbs.get(pods, 'default', 'free')).code).toBe(404);
+
+    verbs.create(pods, 'default', pod('bound', { nodeName: 'n' }), {});
+    const marked = verbs.delete(pods, 'default', 'bound', {}).object;
+    expect(marked).toMatchObject({
+      metadata: {
+        deletionTimestamp: '2026-01-01T00:00:30Z',
+        deletionGracePeriodSeconds: 30,
+      },
+    });
+    const phase = { status: { phase: 'Running' } };
+    verbs.patch(pods, 'default', 'bound', 'merge', phase, { subresource: 'status' });
+    verbs.delete(pods, 'default', 'bound', { gracePeriodSeconds: 0 });
+    expect(refusal(() => verbs.get(pods, 'default', 'bound')).code).toBe(404);
+  });
+
+  it('deletes what a selection finds', () => {
+    const { verbs, maps } = setUp();
+    for (const name of ['a', 'b', 'c']) {
+      const labels = { keep: String(name === 'b') };
+      verbs.create(maps, 'default', { metadata: { name, labels } }, {});
+    }
+    verbs.deleteCollection(maps, { namespace: 'default', labelSelector: 'keep=false' }, {});
+    const left = verbs.list(maps, { namespace: 'default' });
+    expect(left['items']).toMatchObject([{ metadata: { name: 'b' } }]);
+  });
+});
+
+describe('the garbage collector', () => {
+  const owned = (plane: ReturnType<typeof setUp>) => {
+    const { verbs, widgets, maps } = plane;
+    const owner = verbs.create(widgets, 'default', widget('owner'), {}).object;
+    const reference = {
+      apiVersion: 'test.example.com/v1',
+      kind: 'Widget',
+      name: 'owner',
+      uid: String(at(owner, 'metadata', 'uid')),
+      blockOwnerDeletion: true,
+    };
+    const metadata = { name: 'child', ownerReferences: [reference] };
+    verbs.create(maps, 'default', { metadata }, {});
+  };
+
+  it.each(['Background', 'Foreground', undefined] as const)(
+    'deletes dependents with their owner (%s)',
+    (propagationPolicy) => {
+      const plane = setUp();
+      owned(plane);
+      plane.verbs.delete(plane.widgets, 'default', 'owner', { propagationPolicy });
+      expect(plane.verbs.list(plane.widgets, {})['items']).toEqual([]);
+      expect(plane.verbs.list(plane.maps, {})['items']).toEqual([]);
+    },
+  );
+
+  it('leaves orphans on demand', () => {
+    const plane = setUp();
+    owned(plane);
+    plane.verbs.delete(plane.widgets, 'default', 'owner', { propagationPolicy: 'Orphan' });
+    const child = plane.verbs.get(plane.maps, 'default', 'child');
+    expect(at(child, 'metadata', 'ownerReferences')).toBeUndefined();
+  });
+});
+
+describe('a namespace', () => {
+  it('is emptied before it goes and takes nothing new meanwhile', () => {
+    const { verbs, namespaces, widgets, maps } = setUp();
+    verbs.create(namespaces, '', { metadata: { name: 'ns' } }, {});
+    verbs.create(maps, 'ns', { metadata: { name: 'a' } }, {});
+    const finalizers = ['test.example.com/hold'];
+    verbs.create(widgets, 'ns', { ...widget('w'), metadata: { name: 'w', finalizers } }, {});
+    verbs.delete(namespaces, '', 'ns', {});
+    expect(verbs.get(namespaces, '', 'ns')).toMatchObject({ status: { phase: 'Terminating' } });
+    expect(verbs.list(maps, { namespace: 'ns' })['items']).toEqual([]);
+    const error = refusal(() => verbs.create(maps, 'ns', { metadata: { name: 'b' } }, {}));
+    expect(error.message).toContain('because it is being terminated');
+    verbs.patch(widgets, 'ns', 'w', 'merge', { metadata: { finalizers: null } }, {});
+    expect(refusal(() => verbs.get(namespaces, '', 'ns')).code).toBe(404);
+  });
+});
+
+describe('a CustomResourceDefinition', () => {
+  it('is established at once and takes its objects along', () => {
+    const { verbs, resource, registry, widgets } = setUp();
+    const crds = resource('apiextensions.k8s.io', 'customresourcedefinitions');
+    const name = 'widgets.test.example.com';
+    expect(verbs.get(crds, '', name)).toMatchObject({
+      status: {
+        acceptedNames: { plural: 'widgets', listKind: 'WidgetList' },
+        storedVersions: ['v1'],
+        conditions: [
+          { type: 'NamesAccepted', status: 'True' },
+          { type: 'Established', status: 'True' },
+        ],
+      },
+    });
+    const finalizers = ['test.example.com/hold'];
+    verbs.create(widgets, 'default', { ...widget('w'), metadata: { name: 'w', finalizers } }, {});
+    verbs.delete(crds, '', name, {});
+    expect(registry.find('test.example.com', 'v1', 'widgets')).toBeDefined();
+    verbs.patch(widgets, 'default', 'w', 'merge', { metadata: { finalizers: null } }, {});
+    expect(registry.find('test.example.com', 'v1', 'widgets')).toBeUndefined();
+    expect(refusal(() => verbs.get(crds, '', name)).code).toBe(404);
+  });
+});
