@@ -18,6 +18,7 @@ import { PodWorker, type PodWorkerDeps } from './pod-worker.ts';
 export const NODE_NAME = 'local';
 const HOST_IP = '127.0.0.1';
 const STOP_GRACE_MS = 2_000;
+const BIND_RETRY_MS = 1_000;
 
 export interface LocalNodeDeps {
   readonly client: KubeClient;
@@ -33,7 +34,7 @@ export interface LocalNodeOptions {
    */
   readonly runtimeDir: string;
   readonly logDir: string;
-  /** Told each time the watch on pods breaks. */
+  /** Told each time that the API server cannot be reached or refuses. */
   onError(message: string): void;
 }
 
@@ -90,17 +91,25 @@ export function startLocalNode(deps: LocalNodeDeps, options: LocalNodeOptions): 
   async function bind(uid: string, pod: Pod): Promise<void> {
     if (binding.has(uid) || pod.metadata.deletionTimestamp !== undefined) return;
     binding.add(uid);
+    while (!signal.aborted && !(await tryBind(pod))) {
+      await clock.sleep(BIND_RETRY_MS, signal).catch(() => {});
+    }
+    binding.delete(uid);
+  }
+
+  /** Whether there is nothing more to do. */
+  async function tryBind(pod: Pod): Promise<boolean> {
     try {
       await bindPod(client, pod, signal);
       const { namespace, name } = pod.metadata;
       const message = `Successfully assigned ${namespace}/${name} to ${NODE_NAME}`;
       events.emit(pod, 'Normal', 'Scheduled', message);
+      return true;
     } catch (error) {
-      // 409: bound already. 404: gone. The rest comes back with the next list.
-      const settled = error instanceof KubeError && [404, 409].includes(error.status);
-      if (!settled && !signal.aborted) options.onError(`binding a pod: ${reasonOf(error)}`);
-    } finally {
-      binding.delete(uid);
+      // 409: bound already. 404: gone.
+      if (error instanceof KubeError && [404, 409].includes(error.status)) return true;
+      if (!signal.aborted) options.onError(`binding a pod: ${reasonOf(error)}`);
+      return false;
     }
   }
 

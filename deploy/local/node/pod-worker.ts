@@ -25,8 +25,10 @@ import {
 import { createStatusWriter, type StatusWriter } from './status-writer.ts';
 import { makeVolumes, type ObjectSource, type Owner, objectSource } from './volumes.ts';
 
-const RETRY_MS_MIN = 250;
+const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 10_000;
+/** A ConfigMap often comes a moment after its pod; from this wait on it is worth an event. */
+const MOUNT_EVENT_MS = 800;
 
 export interface PodWorkerDeps {
   readonly client: KubeClient;
@@ -158,7 +160,9 @@ export class PodWorker {
         return await this.#places(ip, source);
       } catch (error) {
         if (ending.aborted) break;
-        this.#deps.events.emit(this.#pod, 'Warning', 'FailedMount', reasonOf(error));
+        if (retryMs >= MOUNT_EVENT_MS) {
+          this.#deps.events.emit(this.#pod, 'Warning', 'FailedMount', reasonOf(error));
+        }
         await clock.sleep(retryMs, ending).catch(() => {});
         retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
       }
@@ -177,9 +181,10 @@ export class PodWorker {
       if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
       const volumes = await makeVolumes(pod, join(this.#folder, 'volumes'), source, owner);
       const mounts = container.volumeMounts
-        .flatMap(({ name, mountPath }) => {
-          const hostPath = volumes.get(name);
-          return hostPath === undefined ? [] : [{ containerPath: mountPath, hostPath }];
+        .flatMap(({ name, mountPath, subPath }) => {
+          const volume = volumes.get(name);
+          if (volume === undefined) return [];
+          return [{ containerPath: mountPath, hostPath: join(volume, subPath) }];
         })
         .sort((a, b) => b.containerPath.length - a.containerPath.length);
       const env = await containerEnv(pod, container, ip, source);

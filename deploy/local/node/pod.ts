@@ -158,9 +158,6 @@ export function unsupported(pod: Pod): string | undefined {
         return `container "${container.name}": only tcpSocket and httpGet probes are known here`;
       }
     }
-    if (container.volumeMounts.some((mount) => mount.subPath !== '')) {
-      return `container "${container.name}": subPath is not known here`;
-    }
   }
   return undefined;
 }

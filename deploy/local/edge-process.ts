@@ -1,0 +1,130 @@
+/**
+ * The edge as a process: `wrangler dev`, which runs the Worker in the real Workers runtime. Its
+ * secrets are in a file of the state directory, its storage too.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '#shared/clock.ts';
+import { StartFault } from './fault.ts';
+import { answers, type Part, type PartDeps, startPart, whenAnswering } from './part.ts';
+import { LOOPBACK } from './ports.ts';
+import { type StateDir, type Tokens, writeSecretFile } from './state-dir.ts';
+
+/** Keeps wrangler from asking the network for anything. */
+const OFFLINE = {
+  CI: '1',
+  CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+  WRANGLER_SEND_METRICS: 'false',
+  WRANGLER_SEND_ERROR_REPORTS: 'false',
+  WRANGLER_HIDE_BANNER: 'true',
+  NO_COLOR: '1',
+} as const;
+
+/** The runtime can die while wrangler lives on: two silent checks in a row, and it starts anew. */
+const WATCH_MS = 1_000;
+const SILENT_CHECKS_MAX = 2;
+const STOP_GRACE_MS = 3_000;
+
+export interface EdgeOptions {
+  /** Root of the repository. */
+  readonly root: string;
+  readonly port: number;
+  readonly state: StateDir;
+  readonly tokens: Tokens;
+  /** Environment of the start, which the process inherits. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface Edge {
+  readonly url: string;
+  readonly part: Part;
+  /** Resolves when it answers. */
+  ready(signal: AbortSignal): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts the edge and watches over it. */
+export function startEdge(deps: PartDeps, options: EdgeOptions): Edge {
+  const { root, port, state, tokens } = options;
+  if (existsSync(join(root, '.dev.vars'))) {
+    throw new StartFault(
+      '.dev.vars: wrangler would take it in place of the tokens of this stack; move it away',
+    );
+  }
+  writeSecretFile(
+    state.edgeSecrets,
+    `DISCOVERY_TOKEN=${tokens.discovery}\nAGENT_TOKEN=${tokens.agent}\n`,
+  );
+  const part = startPart(deps, {
+    name: 'edge',
+    command: process.execPath,
+    args: [join(root, 'node_modules', 'wrangler', 'bin', 'wrangler.js'), ...wranglerArgs(options)],
+    cwd: root,
+    env: { ...options.env, ...OFFLINE, WRANGLER_LOG_PATH: join(state.logs, 'wrangler') },
+  });
+  const url = `http://${LOOPBACK}:${port}`;
+  const stopping = new AbortController();
+  const watching = watchOver(deps.clock, part, `${url}/healthz`, stopping.signal);
+  return {
+    url,
+    part,
+    ready: (signal) => whenAnswering(deps.clock, `${url}/healthz`, signal),
+    async stop() {
+      stopping.abort();
+      await part.stop(STOP_GRACE_MS);
+      await watching;
+    },
+  };
+}
+
+/** Command line of `wrangler dev`. Port 0 of the inspector lets two stacks run side by side. */
+export function wranglerArgs({
+  root,
+  port,
+  state,
+}: Pick<EdgeOptions, 'root' | 'port'> & {
+  state: Pick<StateDir, 'edgeStorage' | 'edgeSecrets'>;
+}): string[] {
+  return [
+    'dev',
+    '--config',
+    join(root, 'wrangler.toml'),
+    '--local',
+    '--ip',
+    LOOPBACK,
+    '--port',
+    String(port),
+    '--inspector-port',
+    '0',
+    '--persist-to',
+    state.edgeStorage,
+    '--env-file',
+    state.edgeSecrets,
+    '--show-interactive-dev-session=false',
+    '--log-level',
+    'info',
+  ];
+}
+
+async function watchOver(
+  clock: Clock,
+  part: Part,
+  url: string,
+  signal: AbortSignal,
+): Promise<void> {
+  let watched: number | undefined;
+  let silent = 0;
+  while (!signal.aborted) {
+    await clock.sleep(WATCH_MS, signal).catch(() => {});
+    const child = part.supervisor.current();
+    if (signal.aborted || child === undefined) continue;
+    if (await answers(url, signal)) {
+      watched = child.pid;
+      silent = 0;
+    } else if (watched === child.pid && ++silent >= SILENT_CHECKS_MAX) {
+      watched = undefined;
+      silent = 0;
+      await child.stop(0);
+    }
+  }
+}
