@@ -16,6 +16,8 @@ import { WATCH_SILENCE_MS } from './silence.ts';
 
 export interface Cluster {
   readonly client: KubeClient;
+  /** The one namespace that is served; absent: every one. */
+  readonly namespace?: string;
   readonly proxies: Informer<Proxy>;
   readonly cloudInitSecrets: Informer<Secret>;
   readonly secrets: SecretStore;
@@ -60,6 +62,7 @@ export async function openCluster(deps: ClusterDeps): Promise<Cluster> {
   const events = createEventRecorder({ client, clock, random, instance, observer });
   return {
     client,
+    ...scope,
     proxies,
     cloudInitSecrets,
     secrets: createSecretStore({ client, clock }),
