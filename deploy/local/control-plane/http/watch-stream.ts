@@ -1,0 +1,64 @@
+/**
+ * A watch as a stream of JSON lines. A client that reads slower than things change is waited for,
+ * but not for ever: it would hold the events that it has not read.
+ */
+import type { ServerResponse } from 'node:http';
+import type { Clock } from '#shared/clock.ts';
+import type { WatchEvent } from '../api/verbs/verbs.ts';
+import { JSON_TYPE } from './negotiation.ts';
+import type { Presenter } from './presentation.ts';
+import { COMMON_HEADERS, statusOf } from './response.ts';
+
+/** A client that takes nothing for so long is cut off; it watches again from where it was. */
+const STALLED_CLIENT_MS = 30_000;
+
+export interface WatchStreamOptions {
+  readonly events: AsyncIterable<WatchEvent>;
+  readonly presenter: Presenter;
+  readonly clock: Clock;
+  /** Aborted when the client leaves or the server closes. */
+  readonly signal: AbortSignal;
+}
+
+/** Streams until the events end; resolves when nothing more will be written. */
+export async function streamWatch(
+  response: ServerResponse,
+  { events, presenter, clock, signal }: WatchStreamOptions,
+): Promise<void> {
+  response.writeHead(200, { ...COMMON_HEADERS, 'content-type': JSON_TYPE });
+  response.flushHeaders();
+  try {
+    for await (const event of events) {
+      const isTaken = response.write(`${JSON.stringify(presenter.event(event))}\n`);
+      if (!isTaken && !(await drained(response, clock, signal))) {
+        response.destroy();
+        return;
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) {
+      response.write(`${JSON.stringify({ type: 'ERROR', object: statusOf(error).status })}\n`);
+    }
+  }
+  response.end();
+}
+
+/** Whether the client has read on before it counts as stalled. */
+function drained(response: ServerResponse, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (isDrained: boolean) => {
+      timer.cancel();
+      response.off('drain', onDrain);
+      response.off('close', onGone);
+      signal.removeEventListener('abort', onGone);
+      resolve(isDrained);
+    };
+    const onDrain = () => settle(true);
+    const onGone = () => settle(false);
+    const timer = clock.setTimer(onGone, STALLED_CLIENT_MS);
+    response.once('drain', onDrain);
+    response.once('close', onGone);
+    signal.addEventListener('abort', onGone, { once: true });
+    if (signal.aborted || response.destroyed) onGone();
+  });
+}
