@@ -1,10 +1,11 @@
-/** Request bodies: bounded, and JSON or YAML as their media type says. */
+/** Request bodies: bounded, and in the form that their media type says. */
 import type { IncomingMessage } from 'node:http';
 import { parse as parseYaml } from 'yaml';
 import { badRequest, tooLarge, unsupportedMediaType } from '../api/status-error.ts';
 import type { PatchType } from '../api/verbs/verbs.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { JSON_TYPE, YAML_TYPE } from './negotiation.ts';
+import { decodeProtobuf, PROTOBUF_TYPE, ProtobufError } from './protobuf/decode.ts';
 
 /** What the real API server takes. */
 export const BODY_BYTES_MAX = 3 * 1024 * 1024;
@@ -21,7 +22,7 @@ const PATCH_TYPES: Readonly<Record<string, PatchType>> = {
 export async function readBody(
   request: IncomingMessage,
   signal: AbortSignal,
-): Promise<string | undefined> {
+): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > BODY_BYTES_MAX) {
     throw tooLarge(BODY_BYTES_MAX);
   }
@@ -39,27 +40,29 @@ export async function readBody(
   } finally {
     signal.removeEventListener('abort', stop);
   }
-  return length === 0 ? undefined : Buffer.concat(chunks).toString('utf8');
+  return length === 0 ? undefined : Buffer.concat(chunks);
 }
 
 /** The object in a body of POST or PUT. */
-export function parseObject(body: string | undefined, contentType: string): JsonObject {
-  const value = parseBody(body ?? '', contentType);
+export function parseObject(body: Buffer | undefined, contentType: string): JsonObject {
+  const value = parseBody(body ?? Buffer.alloc(0), contentType);
   if (isJsonObject(value)) return value;
   throw badRequest('the body of the request must be an object');
 }
 
 /** The options that a DELETE may carry. */
-export function parseOptionalObject(body: string | undefined, contentType: string): JsonObject {
+export function parseOptionalObject(body: Buffer | undefined, contentType: string): JsonObject {
   return body === undefined ? {} : parseObject(body, contentType);
 }
 
-function parseBody(body: string, contentType: string): JsonValue {
+function parseBody(body: Buffer, contentType: string): JsonValue {
   switch (mediaType(contentType) || JSON_TYPE) {
     case JSON_TYPE:
-      return parseJson(body);
+      return parseJson(body.toString('utf8'));
     case YAML_TYPE:
-      return parseYamlText(body);
+      return parseYamlText(body.toString('utf8'));
+    case PROTOBUF_TYPE:
+      return parseProtobuf(body);
     default:
       throw unsupportedMediaType([JSON_TYPE, YAML_TYPE]);
   }
@@ -67,13 +70,13 @@ function parseBody(body: string, contentType: string): JsonValue {
 
 /** The kind of patch and what it says. */
 export function parsePatch(
-  body: string | undefined,
+  body: Buffer | undefined,
   contentType: string,
 ): { readonly patchType: PatchType; readonly patch: JsonValue } {
   const type = mediaType(contentType);
   const patchType = Object.hasOwn(PATCH_TYPES, type) ? PATCH_TYPES[type] : undefined;
   if (patchType === undefined) throw unsupportedMediaType(Object.keys(PATCH_TYPES));
-  const text = body ?? '';
+  const text = body?.toString('utf8') ?? '';
   return { patchType, patch: patchType === 'apply' ? parseYamlText(text) : parseJson(text) };
 }
 
@@ -88,6 +91,18 @@ function parseJson(text: string): JsonValue {
   } catch (error) {
     throw badRequest(`the body of the request is not JSON: ${reasonOf(error)}`);
   }
+}
+
+function parseProtobuf(body: Buffer): JsonValue {
+  let object: JsonObject | undefined;
+  try {
+    object = decodeProtobuf(body);
+  } catch (error) {
+    if (!(error instanceof ProtobufError)) throw error;
+    throw badRequest(`the body of the request is not protobuf: ${error.message}`);
+  }
+  if (object === undefined) throw unsupportedMediaType([JSON_TYPE, YAML_TYPE]);
+  return object;
 }
 
 /** JSON is YAML too, but reads faster as JSON. */

@@ -164,7 +164,7 @@ function write(
   exchange: Exchange,
   info: ResourceRequest,
   resource: ApiResource,
-  body: string | undefined,
+  body: Buffer | undefined,
 ): WriteResult {
   const query = exchange.url.searchParams;
   const contentType = header(exchange, 'content-type');

@@ -134,11 +134,12 @@ function fail(
   response: ServerResponse,
   error: unknown,
 ): void {
+  // The client left, or the server is closing: nobody reads an answer.
+  if (response.destroyed) return;
   const status = statusOf(error);
   if (status.code >= 500 && error instanceof Error) {
     log(`${request.method} ${pathOf(request)} failed: ${error.stack ?? error.message}`);
   }
-  if (response.destroyed) return;
   if (response.headersSent) response.destroy();
   else sendError(response, status);
 }
