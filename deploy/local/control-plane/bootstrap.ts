@@ -1,4 +1,4 @@
-/** What a cluster has before anybody creates anything: its namespaces and default roles. */
+/** The roles that a cluster has before anybody creates one, and who has them. */
 import { StatusError } from './api/status-error.ts';
 import type { Verbs } from './api/verbs/verbs.ts';
 import type { JsonObject } from './json.ts';
@@ -7,7 +7,6 @@ import type { ResourceRegistry } from './registry/resource-registry.ts';
 const RBAC = 'rbac.authorization.k8s.io';
 const RBAC_VERSION = `${RBAC}/v1`;
 const FIELD_MANAGER = 'kube-apiserver';
-const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
 /** A cluster role and the groups that have it. */
 interface DefaultRole {
@@ -78,14 +77,7 @@ const DEFAULT_ROLES: readonly DefaultRole[] = [
 ];
 
 /** Creates what is missing; what is there stays as it is. */
-export function bootstrapCluster(registry: ResourceRegistry, verbs: Verbs): void {
-  for (const name of NAMESPACES) {
-    ensure(registry, verbs, 'namespaces', {
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata: { name },
-    });
-  }
+export function createDefaultRoles(registry: ResourceRegistry, verbs: Verbs): void {
   for (const role of DEFAULT_ROLES) {
     const metadata = {
       name: role.name,
@@ -108,8 +100,7 @@ export function bootstrapCluster(registry: ResourceRegistry, verbs: Verbs): void
 }
 
 function ensure(registry: ResourceRegistry, verbs: Verbs, plural: string, object: JsonObject) {
-  const group = plural === 'namespaces' ? '' : RBAC;
-  const resource = registry.find(group, 'v1', plural);
+  const resource = registry.find(RBAC, 'v1', plural);
   if (resource === undefined) throw new Error(`${plural} are not served`);
   try {
     verbs.create(resource, '', object, { fieldManager: FIELD_MANAGER });

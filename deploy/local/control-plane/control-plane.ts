@@ -7,15 +7,14 @@ import { mkdirSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import type { Clock, Random } from '#shared/clock.ts';
-import { createVerbs } from './api/verbs/create-verbs.ts';
-import { bootstrapCluster } from './bootstrap.ts';
+import { createDefaultRoles } from './bootstrap.ts';
+import { startControllers } from './controllers/start.ts';
 import { createAuthorizer } from './http/authorizer.ts';
 import { type Credentials, loadCredentials } from './http/credentials.ts';
 import { type ApiServer, type ApiServerDeps, startApiServer } from './http/server.ts';
 import { ADMIN, createAuthenticator, serviceAccountUser } from './http/users.ts';
 import { kubeconfigText } from './kubeconfig.ts';
 import { builtinResources } from './registry/builtin.ts';
-import { startCrdController } from './registry/crd-controller.ts';
 import { ResourceRegistry } from './registry/resource-registry.ts';
 import { ObjectStore } from './storage/object-store.ts';
 import { openSqliteJournal } from './storage/sqlite-journal.ts';
@@ -102,22 +101,21 @@ function createCore(
   { clock, random = cryptoRandom, newId = randomUUID, log, podLog }: ControlPlaneOptions,
 ): Core {
   const registry = new ResourceRegistry(builtinResources());
-  const verbs = createVerbs({ store, registry, clock, random, newId });
-  const stopControllers = startCrdController({ store, registry, clock, verbs });
-  bootstrapCluster(registry, verbs);
+  const controllers = startControllers({ store, registry, clock, random, newId });
+  createDefaultRoles(registry, controllers.verbs);
   const tokens = new Map([
     [credentials.adminToken, ADMIN],
     [credentials.agentToken, serviceAccountUser(AGENT.namespace, AGENT.name)],
   ]);
   return {
-    verbs,
+    verbs: controllers.verbs,
     registry,
     random,
     authorizer: createAuthorizer(store),
     authenticate: createAuthenticator(tokens),
     log: log ?? (() => undefined),
     podLog: podLog ?? (() => undefined),
-    stopControllers,
+    stopControllers: controllers.stop,
   };
 }
 
