@@ -20,9 +20,9 @@ const OFFLINE = {
   NO_COLOR: '1',
 } as const;
 
-/** The runtime can die while wrangler lives on: two silent checks in a row, and it starts anew. */
-const WATCH_MS = 1_000;
-const SILENT_CHECKS_MAX = 2;
+/** Wrangler restarts a runtime that dies; one that stays silent this long is started anew. */
+const WATCH_MS = 2_000;
+const SILENT_CHECKS_MAX = 3;
 const STOP_GRACE_MS = 3_000;
 
 export interface EdgeOptions {

@@ -2,10 +2,10 @@
 import type { Clock } from '#shared/clock.ts';
 import { createControlPlane } from '../control-plane/control-plane.ts';
 import { tokenAccess } from '../kube/client.ts';
+import { podLogFile } from '../node/pod-logs.ts';
 import { LOOPBACK } from '../ports.ts';
-import type { StateDir } from '../state-dir.ts';
+import { type StateDir, writeSecretFile } from '../state-dir.ts';
 import type { Cluster } from './cluster.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
 
 /** Starts it on `port` of 127.0.0.1 and writes both kubeconfigs. */
 export async function openEmbeddedCluster(
@@ -17,13 +17,12 @@ export async function openEmbeddedCluster(
     host: LOOPBACK,
     port,
     stateDir: state.controlPlane,
+    podLog: (namespace, name) => podLogFile(state.podLogs, namespace, name),
   });
-  const { url, caPem, adminToken, agentToken } = server;
-  const entry = { server: url, caPem };
-  writeKubeconfig(state.kubeconfig, { ...entry, token: adminToken, user: 'admin' });
-  writeKubeconfig(state.agentKubeconfig, { ...entry, token: agentToken, user: 'agent' });
+  writeSecretFile(state.kubeconfig, server.kubeconfig('admin'));
+  writeSecretFile(state.agentKubeconfig, server.kubeconfig('agent'));
   return {
-    access: tokenAccess(url, caPem, adminToken),
+    access: tokenAccess(server.url, server.caPem, server.adminToken),
     kubeconfig: state.kubeconfig,
     agentKubeconfig: state.agentKubeconfig,
     needsNode: true,

@@ -7,13 +7,13 @@ import { generateKeyPairSync } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadCredentials } from '../control-plane/http/credentials.ts';
+import { kubeconfigText } from '../control-plane/kubeconfig.ts';
 import { StartFault } from '../fault.ts';
 import { createKubeClient, tokenAccess } from '../kube/client.ts';
 import { type Part, type PartDeps, startPart, whenAnswering } from '../part.ts';
 import { choosePort, LOOPBACK } from '../ports.ts';
 import { type StateDir, writeSecretFile } from '../state-dir.ts';
 import type { Cluster } from './cluster.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
 
 const STOP_GRACE_MS = 5_000;
 const POLL_MS = 100;
@@ -104,9 +104,10 @@ export async function openAssetsCluster(
     const lines = ['KUBEBUILDER_ASSETS: the API server did not come up', ...tail];
     throw new StartFault(lines.join('\n'), { cause });
   }
-  const entry = { server: url, caPem };
-  writeKubeconfig(state.kubeconfig, { ...entry, token: adminToken, user: 'admin' });
-  writeKubeconfig(state.agentKubeconfig, { ...entry, token: agentToken, user: 'agent' });
+  const entry = { cluster: 'egress-local', server: url, caPem };
+  const kubeconfigOf = (user: string, token: string) => kubeconfigText({ ...entry, user, token });
+  writeSecretFile(state.kubeconfig, kubeconfigOf('admin', adminToken));
+  writeSecretFile(state.agentKubeconfig, kubeconfigOf('agent', agentToken));
   const { kubeconfig, agentKubeconfig } = state;
   return { access, kubeconfig, agentKubeconfig, needsNode: true, close };
 }

@@ -13,6 +13,7 @@ import { createAddressPool } from './addresses.ts';
 import { createEventRecorder } from './events.ts';
 import type { ImageCatalog } from './image.ts';
 import { type Pod, parsePod, podPath } from './pod.ts';
+import { pruneLogs } from './pod-logs.ts';
 import { PodWorker, type PodWorkerDeps } from './pod-worker.ts';
 
 export const NODE_NAME = 'local';
@@ -48,6 +49,7 @@ export function startLocalNode(deps: LocalNodeDeps, options: LocalNodeOptions): 
   const { client, clock } = deps;
   makeRuntimeDir(options.runtimeDir);
   mkdirSync(options.logDir, { recursive: true });
+  pruneLogs(options.logDir);
   const stopping = new AbortController();
   const { signal } = stopping;
   const events = createEventRecorder(

@@ -14,6 +14,7 @@ import { initialReport, runContainer } from './container-runner.ts';
 import type { EventRecorder } from './events.ts';
 import type { ContainerPlace, ImageCatalog } from './image.ts';
 import { type Container, hasEnded, type Pod, podPath, unsupported } from './pod.ts';
+import { containerLogFile } from './pod-logs.ts';
 import {
   type ContainerReport,
   kubeTime,
@@ -206,14 +207,13 @@ export class PodWorker {
   }
 
   #runContainer(place: ContainerPlace): Promise<void> {
-    const { namespace, name } = this.#pod.metadata;
     const container = place.container.name;
     return runContainer({
       clock: this.#deps.clock,
       child: this.#deps.child,
       image: this.#deps.images(place.container.image),
       place,
-      logPath: join(this.#deps.logDir, `${namespace}_${name}_${container}.log`),
+      logPath: containerLogFile(this.#deps.logDir, this.#pod.metadata, container),
       restartCount: this.#reports.get(container)?.restartCount ?? 0,
       signal: this.#ending.signal,
       graceMs: () => this.#graceMs(),

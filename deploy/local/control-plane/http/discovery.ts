@@ -43,8 +43,12 @@ interface Entry {
 function storedEntry(resource: ApiResource): Entry {
   const status = resource.statusSubresource ? [{ name: 'status', verbs: SUBRESOURCE_VERBS }] : [];
   const isPod = resource.group === '' && resource.plural === 'pods';
-  const log = isPod ? [{ name: 'log', verbs: ['get'] }] : [];
-  return { ...resource, verbs: STORED_VERBS, subresources: [...log, ...status] };
+  const ofPods = [
+    { name: 'binding', verbs: ['create'] },
+    { name: 'log', verbs: ['get'] },
+  ];
+  const subresources = [...(isPod ? ofPods : []), ...status];
+  return { ...resource, verbs: STORED_VERBS, subresources };
 }
 
 function reviewEntry(review: Review): Entry {

@@ -6,6 +6,7 @@ import type { ApiResource } from '../registry/api-resource.ts';
 import { parseObject, parseOptionalObject, parsePatch, readBody } from './body.ts';
 import { type Exchange, type HandlerDeps, header } from './exchange.ts';
 import { encodingFor, presentationFor } from './negotiation.ts';
+import { bindPod } from './pod-binding.ts';
 import { sendPodLog } from './pod-log.ts';
 import { createPresenter, includeObjectOf, type Presenter } from './presentation.ts';
 import { deleteOptions, listOptions, managerOfAgent, watchOptions, writeOptions } from './query.ts';
@@ -28,6 +29,7 @@ export async function handleResource(
   const resource = deps.registry.find(info.group, info.version, info.plural);
   if (resource === undefined || !isRoutable(resource, info)) throw noSuchEndpoint();
   if (info.subresource === 'log') return await handleLog(deps, exchange, info, resource);
+  if (info.subresource === 'binding') return await handleBinding(deps, exchange, info, resource);
   if (info.subresource !== '') assertStatus(resource, info);
   switch (info.verb) {
     case 'get':
@@ -83,6 +85,22 @@ async function handleLog(
   };
   isRunning();
   await sendPodLog(exchange, deps.clock, () => deps.podLog(info.namespace, info.name), isRunning);
+}
+
+async function handleBinding(
+  deps: HandlerDeps,
+  exchange: Exchange,
+  info: ResourceRequest,
+  resource: ApiResource,
+): Promise<void> {
+  if (resource.plural !== 'pods' || resource.group !== '') throw noSuchEndpoint();
+  if (info.verb !== 'create') throw methodNotAllowed();
+  const body = await readBody(exchange.request, exchange.signal);
+  const binding = parseObject(body, header(exchange, 'content-type'));
+  bindPod(deps.verbs, resource, info, binding, ownedOptions(exchange));
+  const encoding = encodingFor(header(exchange, 'accept'));
+  const object = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
+  sendObject(exchange.response, { object, encoding, code: 201 });
 }
 
 function isFinished({ status }: JsonObject): boolean {

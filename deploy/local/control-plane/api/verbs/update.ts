@@ -58,10 +58,7 @@ export function prepareChanged(
 ): JsonObject {
   const old = shown(resource, stored);
   const { strategy, schema } = resource;
-  const writable =
-    subresource === 'status'
-      ? onlyStatus(object, old)
-      : withIdentity(keepStatus(resource, object, old), old);
+  const writable = writablePart(resource, object, old, subresource);
   const time = timestamp(deps.clock);
   const isMain = subresource === undefined;
   const prepared = (isMain && strategy.prepareForUpdate?.(writable, old, { time })) || writable;
@@ -69,7 +66,8 @@ export function prepareChanged(
   const errors = [
     ...validateMetadataUpdate(resource, next, old),
     ...schema.validate(next, old),
-    ...(strategy.validate?.(toStored(resource, next), stored) ?? []),
+    // A pod's spec is fixed but for its node, which is what a binding sets.
+    ...((subresource !== 'binding' && strategy.validate?.(toStored(resource, next), stored)) || []),
   ];
   if (errors.length > 0) throw invalid(resource, nameOf(old), errors);
   return next;
@@ -110,6 +108,17 @@ export function assertAddressed(resource: ApiResource, ref: ObjectRef, body: Jso
         `(${ref.namespace})`,
     );
   }
+}
+
+function writablePart(
+  resource: ApiResource,
+  object: JsonObject,
+  old: JsonObject,
+  subresource: UpdateOptions['subresource'],
+): JsonObject {
+  if (subresource === 'status') return onlyStatus(object, old);
+  if (subresource === 'binding') return withFields(old, { spec: object['spec'] });
+  return withIdentity(keepStatus(resource, object, old), old);
 }
 
 /** A write of the status changes nothing else, whatever else the body says. */

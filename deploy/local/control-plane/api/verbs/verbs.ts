@@ -50,7 +50,8 @@ export interface WriteOptions {
 }
 
 export interface UpdateOptions extends WriteOptions {
-  readonly subresource?: 'status' | undefined;
+  /** `binding` of a pod sets `spec.nodeName` and nothing else. */
+  readonly subresource?: 'status' | 'binding' | undefined;
 }
 
 export interface PatchOptions extends UpdateOptions {
