@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    reporters: ['default', './test/reporter.ts'],
+    silent: 'passed-only',
     projects: [
       {
         test: {
