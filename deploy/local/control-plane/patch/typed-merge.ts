@@ -29,32 +29,40 @@ function mergeValue(live: JsonValue | undefined, applied: JsonValue, node: Schem
   return applied;
 }
 
-/** Items of both; those of the configuration in its order, the others where they stood. */
+/** Items of both: the configuration's in its order, the others before what they stood before. */
 function mergeList(
   live: readonly JsonValue[],
   applied: readonly JsonValue[],
   node: SchemaNode,
 ): JsonValue[] {
   const items = node.items ?? ANY;
-  const appliedElements = new Set(applied.map((item) => itemElement(item, node)));
-  const liveByElement = new Map(live.map((item) => [itemElement(item, node), item]));
+  const liveElements = live.map((item) => itemElement(item, node));
+  const appliedElements = applied.map((item) => itemElement(item, node));
+  const isApplied = new Set(appliedElements);
+  const liveByElement = new Map(live.map((item, index) => [liveElements[index] ?? '', item]));
   const result: JsonValue[] = [];
-  const done = new Set<string>();
   let next = 0;
-  const takeLiveOnly = () => {
+  /** Takes the items that only the live list has, up to the item that both have next. */
+  const takeLiveOnly = (until: string | undefined) => {
     for (let item = live[next]; item !== undefined; item = live[++next]) {
-      const element = itemElement(item, node);
-      if (!appliedElements.has(element)) result.push(item);
-      else if (!done.has(element)) return;
+      const element = liveElements[next] ?? '';
+      if (element === until) return;
+      if (!isApplied.has(element)) result.push(item);
     }
   };
-  for (const item of applied) {
-    takeLiveOnly();
-    const element = itemElement(item, node);
-    result.push(mergeValue(liveByElement.get(element), item, items));
-    done.add(element);
+  const nextShared: (string | undefined)[] = [];
+  for (let index = applied.length - 1; index >= 0; index--) {
+    const element = appliedElements[index] ?? '';
+    nextShared[index] = liveByElement.has(element) ? element : nextShared[index + 1];
   }
-  takeLiveOnly();
+  for (const [index, item] of applied.entries()) {
+    const shared = nextShared[index];
+    takeLiveOnly(shared);
+    const element = appliedElements[index] ?? '';
+    if (element === shared) next++;
+    result.push(mergeValue(liveByElement.get(element), item, items));
+  }
+  takeLiveOnly(undefined);
   return result;
 }
 

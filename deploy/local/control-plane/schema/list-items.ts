@@ -1,5 +1,5 @@
 /** Lists that are sets or maps: their keys, their duplicates, and which old item is which. */
-import { isJsonObject, type JsonObject, type JsonValue, own, sameJson } from '../json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, own } from '../json.ts';
 import { duplicate, type FieldError } from './field-error.ts';
 import type { SchemaNode } from './schema-node.ts';
 
@@ -14,6 +14,9 @@ export function itemKeys(item: JsonValue, node: SchemaNode): JsonObject | undefi
   return Object.fromEntries(keys);
 }
 
+/** The items of old lists by key; an entry lives as long as the list. */
+const indexes = new WeakMap<readonly JsonValue[], Map<string, JsonValue>>();
+
 /** The item of the old list that a new item continues; undefined where none can be told. */
 export function correlateItem(
   item: JsonValue,
@@ -22,8 +25,19 @@ export function correlateItem(
 ): JsonValue | undefined {
   if (node.listType !== 'map' || !Array.isArray(old)) return undefined;
   const keys = itemKeys(item, node);
-  if (keys === undefined) return undefined;
-  return old.find((candidate) => sameJson(itemKeys(candidate, node), keys));
+  return keys === undefined ? undefined : indexOf(old, node).get(canonicalJson(keys));
+}
+
+function indexOf(list: readonly JsonValue[], node: SchemaNode): Map<string, JsonValue> {
+  const known = indexes.get(list);
+  if (known !== undefined) return known;
+  const index = new Map<string, JsonValue>();
+  for (const item of list) {
+    const keys = itemKeys(item, node);
+    if (keys !== undefined) index.set(canonicalJson(keys), item);
+  }
+  indexes.set(list, index);
+  return index;
 }
 
 /** `Duplicate value` for every item of a set or list map that repeats an earlier one. */
