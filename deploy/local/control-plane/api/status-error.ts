@@ -94,8 +94,9 @@ export function noSuchEndpoint(): StatusError {
   return new StatusError(404, 'NotFound', 'the server could not find the requested resource', {});
 }
 
-export function methodNotAllowed(): StatusError {
-  const message = 'the server does not allow this method on the requested resource';
+export function methodNotAllowed(
+  message = 'the server does not allow this method on the requested resource',
+): StatusError {
   return new StatusError(405, 'MethodNotAllowed', message, {});
 }
 

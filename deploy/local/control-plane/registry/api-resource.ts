@@ -85,3 +85,6 @@ export function apiVersionOf({ group, version }: { group: string; version: strin
 export function storageName(plural: string, group: string): string {
   return group === '' ? plural : `${plural}.${group}`;
 }
+
+/** Where the definitions of custom resources are stored, under the storage names of those. */
+export const CRD_STORAGE = storageName('customresourcedefinitions', 'apiextensions.k8s.io');

@@ -19,11 +19,10 @@ import type { Verbs } from '../api/verbs/verbs.ts';
 import { type JsonObject, sameJson } from '../json.ts';
 import { secondsOf } from '../patch/track-update.ts';
 import type { Change, ObjectStore } from '../storage/object-store.ts';
-import { storageName } from './api-resource.ts';
+import { CRD_STORAGE } from './api-resource.ts';
 import { crdNames, customResources, storageVersion } from './custom-resources.ts';
 import type { ResourceRegistry } from './resource-registry.ts';
 
-const CRDS = storageName('customresourcedefinitions', 'apiextensions.k8s.io');
 const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
 
 export interface CrdControllerDeps {
@@ -35,25 +34,31 @@ export interface CrdControllerDeps {
 
 /** Serves the definitions that are stored already and follows changes; returns how to stop. */
 export function startCrdController(deps: CrdControllerDeps): () => void {
-  const { store, registry } = deps;
+  const { store } = deps;
   const onChange = ({ type, ref, object }: Change) => {
-    if (ref.resource === CRDS) {
-      if (type === 'DELETED') registry.replaceCustom(ref.name, []);
+    if (ref.resource === CRD_STORAGE) {
+      if (type === 'DELETED') withdraw(deps, ref.name);
       else syncDefinition(deps, object);
     } else if (type === 'DELETED') {
-      const crd = store.get({ resource: CRDS, namespace: '', name: ref.resource });
+      const crd = store.get({ resource: CRD_STORAGE, namespace: '', name: ref.resource });
       if (crd !== undefined && isDeleting(crd)) releaseWhenEmpty(deps, crd);
     }
   };
   const stop = store.subscribe(onChange);
-  for (const crd of store.list(CRDS)) syncDefinition(deps, crd);
+  for (const crd of store.list(CRD_STORAGE)) syncDefinition(deps, crd);
   return stop;
+}
+
+/** Another definition may have waited for the names that are free now. */
+function withdraw(deps: CrdControllerDeps, name: string): void {
+  deps.registry.replaceCustom(name, []);
+  for (const crd of deps.store.list(CRD_STORAGE)) syncDefinition(deps, crd);
 }
 
 function syncDefinition(deps: CrdControllerDeps, crd: JsonObject): void {
   const { store, registry, verbs } = deps;
   const name = nameOf(crd);
-  const current = store.get({ resource: CRDS, namespace: '', name });
+  const current = store.get({ resource: CRD_STORAGE, namespace: '', name });
   // A later change follows and does the work.
   if (current !== crd) return;
   const clash = nameClash(registry, crd);
@@ -66,7 +71,7 @@ function syncDefinition(deps: CrdControllerDeps, crd: JsonObject): void {
     return;
   }
   const next = withFinalizer({ ...crd, status: nextStatus(deps, crd, clash) });
-  if (!sameJson(next, crd)) store.put({ resource: CRDS, namespace: '', name }, next);
+  if (!sameJson(next, crd)) store.put({ resource: CRD_STORAGE, namespace: '', name }, next);
 }
 
 function nameClash(registry: ResourceRegistry, crd: JsonObject): string | undefined {
@@ -84,7 +89,7 @@ function withFinalizer(crd: JsonObject): JsonObject {
 function releaseWhenEmpty({ store, registry }: CrdControllerDeps, crd: JsonObject): void {
   const name = nameOf(crd);
   if (store.count(name) > 0) return;
-  const ref = { resource: CRDS, namespace: '', name };
+  const ref = { resource: CRD_STORAGE, namespace: '', name };
   const finalizers = metaStrings(crd, 'finalizers').filter((one) => one !== CLEANUP_FINALIZER);
   registry.replaceCustom(name, []);
   if (finalizers.length === 0) store.remove(ref);

@@ -1,9 +1,10 @@
 /** `create`: names are generated, what the server owns is filled in, the rest is checked. */
 import type { Random } from '#shared/clock.ts';
 import type { JsonObject } from '../../json.ts';
-import type { ApiResource } from '../../registry/api-resource.ts';
+import { type ApiResource, CRD_STORAGE } from '../../registry/api-resource.ts';
 import { namespacePhase } from '../../registry/strategies/namespace.ts';
 import {
+  isDeleting,
   metaString,
   nameOf,
   namespaceOf,
@@ -14,6 +15,7 @@ import {
   alreadyExists,
   badRequest,
   invalid,
+  methodNotAllowed,
   namespaceTerminating,
   notFound,
   StatusError,
@@ -66,6 +68,7 @@ export function prepareNew(
     deletionGracePeriodSeconds: undefined,
     selfLink: undefined,
   });
+  assertServed(deps, resource);
   assertNamespace(deps, resource, namespace, nameOf(next));
   const errors = [
     ...(nameOf(next) === '' ? [missingName()] : []),
@@ -132,6 +135,16 @@ function suffix(random: Random): string {
     () => SUFFIX_ALPHABET[Math.floor(random() * SUFFIX_ALPHABET.length)],
   );
   return letters.join('');
+}
+
+/** A definition on its way out waits for its objects and takes no more of them. */
+function assertServed({ store }: VerbDeps, resource: ApiResource): void {
+  if (!resource.custom) return;
+  const ref = { resource: CRD_STORAGE, namespace: '', name: resource.storage };
+  const definition = store.get(ref);
+  if (definition === undefined || !isDeleting(definition)) return;
+  const message = 'create not allowed while custom resource definition is terminating';
+  throw methodNotAllowed(message);
 }
 
 /** The namespace of a new object exists and is going to stay. */

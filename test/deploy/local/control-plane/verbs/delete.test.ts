@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { at, createTestControlPlane, pod, refusal, widget } from './control-plane.ts';
+import { objectAt, objects } from '#deploy/local/control-plane/api/object-meta.ts';
+import type { JsonObject } from '#deploy/local/control-plane/json.ts';
+import { at, createTestControlPlane, pod, refusal, WIDGET_CRD, widget } from './control-plane.ts';
 
 const setUp = () => {
   const plane = createTestControlPlane();
@@ -156,8 +158,46 @@ describe('a CustomResourceDefinition', () => {
     verbs.create(widgets, 'default', { ...widget('w'), metadata: { name: 'w', finalizers } }, {});
     verbs.delete(crds, '', name, {});
     expect(registry.find('test.example.com', 'v1', 'widgets')).toBeDefined();
+    expect(refusal(() => verbs.create(widgets, 'default', widget('late'), {})).code).toBe(405);
     verbs.patch(widgets, 'default', 'w', 'merge', { metadata: { finalizers: null } }, {});
     expect(registry.find('test.example.com', 'v1', 'widgets')).toBeUndefined();
     expect(refusal(() => verbs.get(crds, '', name)).code).toBe(404);
   });
+
+  it('waits for names that another one uses', () => {
+    const { verbs, resource, registry } = setUp();
+    const crds = resource('apiextensions.k8s.io', 'customresourcedefinitions');
+    const names = { kind: 'Gadget', plural: 'gadgets', shortNames: ['wg'] };
+    const spec = { ...objectAt(WIDGET_CRD, 'spec'), names };
+    const name = 'gadgets.test.example.com';
+    verbs.create(crds, '', { ...WIDGET_CRD, metadata: { name }, spec }, {});
+    expect(verbs.get(crds, '', name)).toMatchObject({
+      status: {
+        conditions: [
+          { type: 'NamesAccepted', status: 'False', message: '"wg" is already in use' },
+          { type: 'Established', status: 'False' },
+        ],
+      },
+    });
+    expect(registry.find('test.example.com', 'v1', 'gadgets')).toBeUndefined();
+    verbs.delete(crds, '', 'widgets.test.example.com', {});
+    expect(registry.find('test.example.com', 'v1', 'gadgets')).toBeDefined();
+  });
+
+  it.each([
+    ['another name', { metadata: { name: 'other.test.example.com' } }, 'must be spec.names.plural'],
+    ['no storage version', { spec: withVersion({ storage: false }) }, 'exactly one version'],
+    ['a version without a schema', { spec: withVersion({ schema: {} }) }, 'schemas are required'],
+  ])('is refused with %s', (_what, changes, message) => {
+    const plane = createTestControlPlane();
+    const crds = plane.resource('apiextensions.k8s.io', 'customresourcedefinitions');
+    const error = refusal(() => plane.verbs.create(crds, '', { ...WIDGET_CRD, ...changes }, {}));
+    expect(error.code).toBe(422);
+    expect(error.message).toContain(message);
+  });
 });
+
+function withVersion(changes: JsonObject): JsonObject {
+  const spec = objectAt(WIDGET_CRD, 'spec');
+  return { ...spec, versions: objects(spec['versions']).map((one) => ({ ...one, ...changes })) };
+}
