@@ -9,6 +9,7 @@ import { badRequest, forbidden, StatusError, unauthorized } from '../api/status-
 import { type Access, refusal } from './authorizer.ts';
 import type { Credentials } from './credentials.ts';
 import type { HandlerDeps } from './exchange.ts';
+import { impersonated } from './impersonation.ts';
 import { createOpenApiEndpoints } from './openapi-endpoints.ts';
 import { handlePath } from './path-handler.ts';
 import { type RequestInfo, requestInfo } from './request-info.ts';
@@ -93,7 +94,8 @@ function createHandler(deps: ApiServerDeps, closing: AbortSignal) {
       const url = parseUrl(request);
       const info = requestInfo(request.method ?? '', url);
       if (info === undefined) throw badRequest('the path of the request is not well-formed');
-      user = deps.authenticate(request.headers.authorization) ?? refuse();
+      const caller = deps.authenticate(request.headers.authorization) ?? refuse();
+      user = impersonated(deps.authorizer, caller, request.headersDistinct);
       authorize(deps, user, info);
       const exchange = { request, response, url, user, signal };
       if (info.type === 'path') handlePath(deps, openApi, exchange);

@@ -7,7 +7,7 @@ export interface User {
 }
 
 export const ADMIN_GROUP = 'system:masters';
-const AUTHENTICATED = 'system:authenticated';
+export const AUTHENTICATED = 'system:authenticated';
 
 /** A caller without a token: sees health and version and nothing else. */
 export const ANONYMOUS: User = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
