@@ -1,0 +1,145 @@
+/**
+ * A provider whose machines are entries of a map, slow and forgetful in the ways that real ones
+ * are: machines take polls to come up and to go, names are unique within a zone only, and ids hold
+ * the zone. It also keeps the books that tests look at.
+ */
+import {
+  ProviderError,
+  type ProviderErrorClass,
+  type ProviderOp,
+} from '#agent/providers/errors.ts';
+import type {
+  CreateRequest,
+  Instance,
+  InstanceState,
+  Provider,
+} from '#agent/providers/provider.ts';
+
+export interface Machine {
+  readonly id: string;
+  readonly name: string;
+  readonly request: CreateRequest;
+  readonly createdAtMs: number;
+  readonly ip: string;
+  /** Overrides what it would say by itself. */
+  forced?: InstanceState;
+  /** Polls until it runs. */
+  startsIn: number;
+  /** Polls until it is gone, once it is deleted. */
+  goesIn?: number;
+}
+
+export interface MemoryProviderOptions {
+  readonly name?: string;
+  /** Polls that a machine needs to come up, and to go away. */
+  readonly polls?: number;
+  readonly nowMs?: () => number;
+  /** Called around every request; a throw stands for a crash of the caller. */
+  readonly around?: <T>(op: string, call: () => Promise<T>) => Promise<T>;
+}
+
+export class MemoryProvider implements Provider {
+  readonly name: string;
+  readonly type = 'memory';
+  readonly machines = new Map<string, Machine>();
+  /** Every request, in order: `create zones/a/proxy-…`. */
+  readonly requests: string[] = [];
+  /** Machines that were made, deleted ones included. */
+  made = 0;
+  readonly #options: MemoryProviderOptions;
+  readonly #polls: number;
+  readonly #failures: { op: ProviderOp; errorClass: ProviderErrorClass; left: number }[] = [];
+
+  constructor(options: MemoryProviderOptions = {}) {
+    this.name = options.name ?? 'memory';
+    this.#options = options;
+    this.#polls = options.polls ?? 1;
+  }
+
+  /** The next `times` requests of the kind fail. */
+  failNext(op: ProviderOp, errorClass: ProviderErrorClass, times = 1): void {
+    this.#failures.push({ op, errorClass, left: times });
+  }
+
+  /** The one machine that is not on its way out. */
+  get only(): Machine {
+    const alive = [...this.machines.values()].filter((machine) => machine.goesIn === undefined);
+    const [machine, ...more] = alive;
+    if (machine === undefined || more.length > 0) {
+      throw new Error(`${alive.length} machines are alive`);
+    }
+    return machine;
+  }
+
+  create(request: CreateRequest, signal: AbortSignal): Promise<string> {
+    const id = `zones/${request.placement.zone ?? 'a'}/${request.name}`;
+    return this.#request('create', id, signal, () => {
+      const existing = this.machines.get(id);
+      if (existing === undefined) this.#make(id, request);
+      else if (existing.request.uid !== request.uid) throw this.#error('Permanent', 'create', id);
+      return id;
+    });
+  }
+
+  get(id: string, signal: AbortSignal): Promise<Instance> {
+    return this.#request('get', id, signal, () => {
+      const machine = this.machines.get(id);
+      if (machine === undefined) throw this.#error('NotFound', 'get', id);
+      if (machine.goesIn !== undefined && machine.goesIn-- <= 0) {
+        this.machines.delete(id);
+        throw this.#error('NotFound', 'get', id);
+      }
+      machine.startsIn = Math.max(machine.startsIn - 1, 0);
+      return instanceOf(machine);
+    });
+  }
+
+  delete(id: string, signal: AbortSignal): Promise<void> {
+    return this.#request('delete', id, signal, () => {
+      const machine = this.machines.get(id);
+      if (machine !== undefined) machine.goesIn ??= this.#polls;
+    });
+  }
+
+  listByTag(signal: AbortSignal): Promise<Instance[]> {
+    return this.#request('list', '', signal, () => [...this.machines.values()].map(instanceOf));
+  }
+
+  #make(id: string, request: CreateRequest): void {
+    this.made++;
+    this.machines.set(id, {
+      id,
+      name: request.name,
+      request,
+      createdAtMs: this.#options.nowMs?.() ?? 0,
+      ip: `10.0.0.${this.made}`,
+      startsIn: this.#polls,
+    });
+  }
+
+  #request<T>(op: ProviderOp, id: string, signal: AbortSignal, act: () => T): Promise<T> {
+    const around = this.#options.around ?? ((_op, call) => call());
+    return around(op, async () => {
+      signal.throwIfAborted();
+      this.requests.push(`${op} ${id}`.trim());
+      const failure = this.#failures.find((each) => each.op === op && each.left > 0);
+      if (failure !== undefined) {
+        failure.left--;
+        throw this.#error(failure.errorClass, op, id);
+      }
+      return act();
+    });
+  }
+
+  #error(errorClass: ProviderErrorClass, op: ProviderOp, id: string): ProviderError {
+    return new ProviderError(errorClass, { op, provider: this.name }, `${errorClass} for ${id}`);
+  }
+}
+
+function instanceOf(machine: Machine): Instance {
+  const { id, request, createdAtMs, ip, goesIn, startsIn, forced } = machine;
+  const base = { id, uid: request.uid, createdAtMs };
+  if (goesIn !== undefined) return { ...base, state: 'Stopped', detail: 'Terminating' };
+  const state = forced ?? (startsIn > 0 ? 'Provisioning' : 'Running');
+  return state === 'Provisioning' ? { ...base, state } : { ...base, state, ip };
+}
