@@ -3,7 +3,7 @@
  * now: `update` and `gone` say that something changed, never what.
  */
 import { chownSync, mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
 import { reasonOf } from '../fault.ts';
 import { type KubeClient, KubeError } from '../kube/client.ts';
@@ -178,6 +178,8 @@ export class PodWorker {
     for (const container of pod.spec.containers) {
       const owner = this.#owner(container);
       const folder = join(this.#folder, 'containers', container.name);
+      // The way to it is made apart: it must be passable for the user that owns the end of it.
+      mkdirSync(dirname(folder), { recursive: true, mode: 0o711 });
       mkdirSync(folder, { recursive: true, mode: 0o750 });
       if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
       const volumes = await makeVolumes(pod, join(this.#folder, 'volumes'), source, owner);
