@@ -152,7 +152,7 @@ describe('server-side apply', () => {
       image: fc.constantFrom('1', '2'),
       env: fc.uniqueArray(
         fc.record({ name: fc.constantFrom('X', 'Y'), value: fc.constantFrom('1', '2') }),
-        { selector: (item) => item.name },
+        { selector: (item) => item.name, minLength: 1 },
       ),
     },
     { requiredKeys: ['name'] },
@@ -160,9 +160,16 @@ describe('server-side apply', () => {
   const pod = fc
     .record(
       {
-        containers: fc.uniqueArray(container, { selector: (item) => item.name, maxLength: 3 }),
+        // Never empty: a list whose last item was taken out may be empty or absent afterwards.
+        containers: fc.uniqueArray(container, {
+          selector: (item) => item.name,
+          minLength: 1,
+          maxLength: 3,
+        }),
         nodeName: fc.constantFrom('n', 'm'),
-        nodeSelector: fc.dictionary(fc.constantFrom('x', '__proto__'), fc.constantFrom('1', '2')),
+        nodeSelector: fc.dictionary(fc.constantFrom('x', '__proto__'), fc.constantFrom('1', '2'), {
+          minKeys: 1,
+        }),
       },
       { requiredKeys: [] },
     )
