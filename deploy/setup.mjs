@@ -75,13 +75,15 @@ function setUpNpm() {
   if (reason === undefined) return undefined;
   say(`Installing npm packages (${reason}) …`);
   const { command, args } = npmCommand();
-  const result = spawnSync(command, [...args, 'ci', '--no-audit', '--no-fund'], {
+  // Not `npm ci`: it refuses a lock that lacks an optional package which no registry here offers
+  // (one of vite's, for Windows); `install` follows the lock and leaves such a package out.
+  const result = spawnSync(command, [...args, 'install', '--no-save', '--no-audit', '--no-fund'], {
     cwd: ROOT,
     env: { ...process.env, PATH: pathWithoutBin() },
     stdio: ['ignore', 2, 2],
   });
   if (result.error) return `npm could not be started: ${result.error.message}`;
-  if (result.status !== 0) return `npm ci failed (exit ${result.status ?? result.signal})`;
+  if (result.status !== 0) return `npm install failed (exit ${result.status ?? result.signal})`;
   return undefined;
 }
 
@@ -104,7 +106,7 @@ function readPackages(file) {
 
 /**
  * The npm that started us, run by the Node that runs it: the `node` first on an npm script's
- * PATH is inside the very folder that `npm ci` replaces.
+ * PATH is inside the very folder that `npm install` changes.
  */
 function npmCommand() {
   const { npm_node_execpath: node, npm_execpath: script } = process.env;
