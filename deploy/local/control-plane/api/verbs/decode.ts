@@ -1,7 +1,7 @@
 /** From the body of a request to an object of the resource: type, unknown fields, defaults. */
 import { isJsonObject, type JsonObject, type JsonValue, setOwn } from '../../json.ts';
 import { type ApiResource, apiVersionOf } from '../../registry/api-resource.ts';
-import { stringAt, withFields } from '../object-meta.ts';
+import { objectAt, stringAt, withFields } from '../object-meta.ts';
 import { badRequest, invalid, type StatusError } from '../status-error.ts';
 import type { FieldValidation } from './verbs.ts';
 
@@ -66,10 +66,18 @@ function withType(resource: ApiResource, body: JsonObject): JsonObject {
   return { ...body, apiVersion: expected, kind: resource.kind, metadata };
 }
 
-/** To the server's own types a null is the same as an absent field. */
+/** Parts of the metadata that an object without entries in them does not show. */
+const OMITTED_WHEN_EMPTY = ['labels', 'annotations', 'finalizers', 'ownerReferences'];
+
+/** To the server's own types a null is the same as an absent field; metadata is one of them. */
 function withoutNulls(resource: ApiResource, object: JsonObject): JsonObject {
   const stripped = resource.custom ? object : stripNulls(object);
-  return withFields(stripped, { metadata: stripNulls(stripped['metadata'] ?? {}) });
+  const metadata = stripNulls(objectAt(stripped, 'metadata'));
+  for (const field of OMITTED_WHEN_EMPTY) {
+    const value = metadata[field];
+    if (typeof value === 'object' && Object.keys(value ?? {}).length === 0) delete metadata[field];
+  }
+  return withFields(stripped, { metadata });
 }
 
 function stripNulls<T extends JsonValue>(value: T): T;
