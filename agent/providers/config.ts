@@ -111,8 +111,9 @@ function yamlPath(base: string, path: readonly PropertyKey[]): string {
   return text;
 }
 
+/** The rest of a YAML error is an excerpt of the file; the colon before it goes with it. */
 function firstLine(text: string): string {
-  return text.split('\n', 1)[0] ?? text;
+  return (text.split('\n', 1)[0] ?? text).replace(/:$/, '');
 }
 
 function faults(problems: string[]): ProvidersConfigResult {
