@@ -129,6 +129,8 @@ class Engine implements HealthEngine {
     if (before.identity !== target.identity) {
       this.#drop(tracked);
       this.#begin(target, initialState());
+      // Whoever shows the old verdict is to take it back.
+      if (tracked.state.verdict.healthy !== null) this.#deps.notify(target.key);
       return;
     }
     tracked.target = target;
