@@ -2,6 +2,7 @@
  * Durable storage in one SQLite file. Each write is one transaction over the object and the
  * revision counter; WAL with `synchronous = NORMAL` survives the death of the process.
  */
+import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { Journal } from './journal.ts';
@@ -24,17 +25,33 @@ const SCHEMA = `
   INSERT OR IGNORE INTO counter (id, revision) VALUES (1, 0);
 `;
 
-/** Opens or creates the database at `path`; throws when it belongs to a newer version. */
+/** Secrets are in it; the files that SQLite lays beside it take over its mode. */
+const OWNER_ONLY = 0o600;
+
+/**
+ * Opens or creates the database at `path`; throws when it belongs to a newer version or to another
+ * process: two writers would hand out the same revisions.
+ */
 export function openSqliteJournal(path: string): Journal {
+  closeSync(openSync(path, 'a', OWNER_ONLY));
   const database = new DatabaseSync(path);
   try {
-    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;');
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;');
+    database.exec('PRAGMA synchronous = NORMAL;');
     migrate(database, path);
     return new SqliteJournal(database);
   } catch (error) {
     database.close();
-    throw error;
+    if (!isLocked(error)) throw error;
+    const message = `${path} is in use by another process; stop it or choose another directory`;
+    throw new Error(message, { cause: error });
   }
+}
+
+const SQLITE_BUSY = 5;
+
+function isLocked(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY;
 }
 
 function migrate(database: DatabaseSync, path: string): void {

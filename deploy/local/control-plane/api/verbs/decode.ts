@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue, setOwn } from '../../jso
 import { type ApiResource, apiVersionOf } from '../../registry/api-resource.ts';
 import { objectAt, stringAt, withFields } from '../object-meta.ts';
 import { badRequest, invalid, type StatusError } from '../status-error.ts';
+import { withCanonicalTimes } from './times.ts';
 import type { FieldValidation } from './verbs.ts';
 
 export interface Decoded {
@@ -23,7 +24,8 @@ export function decodeObject(
     throw onStrict(`strict decoding error: ${problems.join(', ')}`);
   }
   const { schema } = resource;
-  const object = schema.applyDefaults(withoutNulls(resource, schema.prune(typed)));
+  const known = withoutNulls(resource, schema.prune(typed));
+  const object = schema.applyDefaults(withCanonicalTimes(resource, known));
   return { object, warnings: fieldValidation === 'Warn' ? problems : [] };
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -36,8 +36,13 @@ describe('the SQLite journal', () => {
   it('keeps what was written when the process dies without closing', () => {
     const journal = openSqliteJournal(path);
     new ObjectStore({ journal }).put(ref('a'), thing('a'));
-    const other = new ObjectStore({ journal: openSqliteJournal(path) });
+    // What is on the disk at this moment is what a crash would leave.
+    const left = join(folder, 'left.db');
+    copyFileSync(path, left);
+    copyFileSync(`${path}-wal`, `${left}-wal`);
+    const other = new ObjectStore({ journal: openSqliteJournal(left) });
     expect(other.list('things')).toHaveLength(1);
+    expect(other.revision).toBe(1);
     other.close();
     journal.close();
   });
