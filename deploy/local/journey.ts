@@ -15,6 +15,8 @@ const POLL_MS = 100;
 const READY_MS_MAX = 90_000;
 const LEASE_MS_MAX = 15_000;
 const FETCH_TIMEOUT_MS = 10_000;
+const FETCH_TRIES_MAX = 4;
+const FETCH_RETRY_MS = 500;
 const LEASE_TTL_SECONDS = 300;
 
 export interface JourneyDeps {
@@ -46,7 +48,7 @@ export async function runJourney(deps: JourneyDeps, options: JourneyOptions): Pr
     url: `${proxy.protocol}://${proxy.host}:${proxy.port}`,
     expiresAt: lease.expiresAt,
   });
-  const page = await fetchThrough(lease, `${edgeUrl}/v1/echo`, deps.signal);
+  const page = await fetchPage(deps, lease, `${edgeUrl}/v1/echo`);
   if (page.status !== 200) {
     throw new StartFault(`the page fetched through ${proxy.name} has status ${page.status}`);
   }
@@ -102,6 +104,21 @@ async function acquire(deps: JourneyDeps, leases: LeaseClient, target: string): 
       }
     }
     await clock.sleep(POLL_MS, signal);
+  }
+}
+
+/**
+ * Tries again for a moment: after a restart a proxy is Ready by its last status, while its process
+ * is still starting.
+ */
+async function fetchPage({ clock, signal }: JourneyDeps, lease: Lease, url: string) {
+  for (let triesLeft = FETCH_TRIES_MAX; ; triesLeft--) {
+    try {
+      return await fetchThrough(lease, url, signal);
+    } catch (error) {
+      if (signal.aborted || triesLeft <= 1) throw error;
+    }
+    await clock.sleep(FETCH_RETRY_MS, signal);
   }
 }
 

@@ -1,4 +1,5 @@
 /** What a start tells: readable lines for a person, or one JSON line for each step. */
+import { relative, resolve } from 'node:path';
 
 export interface ProxyRow {
   readonly proxy: string;
@@ -53,8 +54,8 @@ export function jsonOutput(write: (text: string) => void): Output {
 export interface HumanOutputOptions {
   /** Milliseconds since the start of the program. */
   elapsedMs(): number;
-  /** Where the command lines printed at the end find things. */
-  readonly tokensFile: string;
+  /** For the command lines printed at the end; undefined: none are printed. */
+  readonly tokensFile: string | undefined;
 }
 
 /** Readable lines, each with the seconds since the start. */
@@ -75,7 +76,9 @@ export function humanOutput(write: (text: string) => void, options: HumanOutputO
       }
       const text = sentence(step);
       if (text !== undefined) line(text);
-      if (step.step === 'fetched') write(tryNext(edgeUrl, kubeconfig, options.tokensFile));
+      if (step.step === 'fetched' && options.tokensFile !== undefined) {
+        write(tryNext(edgeUrl, kubeconfig, options.tokensFile));
+      }
     },
   };
 }
@@ -87,7 +90,7 @@ function sentence(step: Exclude<Step, { step: 'ready' }>): string | undefined {
     case 'leftovers':
       return `ended ${step.ended} process(es) that an earlier start left`;
     case 'control-plane':
-      return `control plane  ${step.url}   kubeconfig: ${step.kubeconfig}`;
+      return `control plane  ${step.url}   kubeconfig: ${near(step.kubeconfig)}`;
     case 'edge':
       return `edge           ${step.url}`;
     case 'agent':
@@ -139,15 +142,21 @@ export function table(rows: readonly ProxyRow[]): string {
   return text.join('\n');
 }
 
+/** A path as short as it can be typed from here. */
+function near(path: string): string {
+  const fromHere = relative(process.cwd(), path);
+  return fromHere.startsWith('..') ? path : fromHere;
+}
+
 function tryNext(edgeUrl: string, kubeconfig: string, tokensFile: string): string {
-  const token = `$(node -p "require('${tokensFile}').discovery")`;
-  const post = `curl -X POST ${edgeUrl}/v1/leases -H "Authorization: Bearer ${token}"`;
+  const token = `$(node -p "require('${resolve(tokensFile)}').discovery")`;
+  const post = `curl -d '{"ttlSeconds":60}' -H 'Content-Type: application/json'`;
   return [
     '',
     '       Everything is up; Ctrl-C ends it. Try:',
     '',
-    `       ${post} --json '{"ttlSeconds":60}'`,
-    `       kubectl --kubeconfig ${kubeconfig} get proxies -o wide`,
+    `       ${post} -H "Authorization: Bearer ${token}" ${edgeUrl}/v1/leases`,
+    `       kubectl --kubeconfig ${near(kubeconfig)} get proxies -o wide`,
     '',
     '',
   ].join('\n');

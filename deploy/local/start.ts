@@ -5,6 +5,7 @@
  * the fetched page; 130 or 143 when a signal ends the start before that; 2 for a faulty command
  * line; 1 for everything else, with the reason on standard error.
  */
+import { join } from 'node:path';
 import { systemClock as clock } from '#shared/clock.ts';
 import { reasonOf, StartFault } from './fault.ts';
 import { HELP, parseOptions, type StartOptions } from './options.ts';
@@ -44,7 +45,7 @@ async function main(): Promise<number> {
     ? jsonOutput(write)
     : humanOutput(write, {
         elapsedMs: () => clock.monotonicMs() - startedMs,
-        tokensFile: `${options.stateDir.startsWith('/') ? '' : './'}${options.stateDir}/tokens.json`,
+        tokensFile: options.once ? undefined : join(options.stateDir, 'tokens.json'),
       });
   return run(options, output);
 }
