@@ -30,7 +30,10 @@ export function createAddressPool(): AddressPool {
   let next = HOST_MIN;
   return {
     async acquire(ports, wanted) {
-      if (wanted !== undefined && isPodAddress(wanted)) {
+      const host = wanted === undefined ? undefined : hostPart(wanted);
+      if (wanted !== undefined && host !== undefined) {
+        // What comes next is new, and not what another pod has just let go of.
+        next = Math.max(next, Math.min(host + 1, HOST_MAX));
         const address = await hold(wanted, ports);
         if (address !== undefined) return address;
       }
@@ -52,13 +55,14 @@ function podAddress(host: number): string {
   return `${PREFIX}.${host >> 8}.${host & 0xff}`;
 }
 
-/** Whether a text is an address that this pool hands out. */
-export function isPodAddress(ip: string): boolean {
+/** Host part of an address that this pool hands out; undefined for every other text. */
+export function hostPart(ip: string): number | undefined {
   const match = ADDRESS_PATTERN.exec(ip);
-  if (match === null) return false;
+  if (match === null) return undefined;
   const [high, low] = [Number(match[1]), Number(match[2])];
   const host = high * 256 + low;
-  return high <= 255 && low > 0 && low < 255 && host >= HOST_MIN && host <= HOST_MAX;
+  const usable = high <= 255 && low > 0 && low < 255 && host >= HOST_MIN && host <= HOST_MAX;
+  return usable ? host : undefined;
 }
 
 async function hold(ip: string, ports: readonly number[]): Promise<PodAddress | undefined> {
