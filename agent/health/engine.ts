@@ -205,8 +205,10 @@ class Engine implements HealthEngine {
     // Stopped, pruned or another machine by now: the answer is on something that is gone.
     if (signal.aborted || this.#tracked.get(target.key) !== tracked) return;
     observer?.probed(target.key, result, clock.monotonicMs() - tracked.startedMs);
-    if (asksTheSame(target, tracked.target)) this.#record(tracked, result);
-    this.#wait(tracked, this.#untilNextMs(tracked));
+    if (asksTheSame(target, tracked.target)) {
+      this.#record(tracked, result);
+      this.#wait(tracked, this.#untilNextMs(tracked));
+    } else this.#enqueue(tracked);
   }
 
   #record(tracked: Tracked, result: ProbeResult): void {

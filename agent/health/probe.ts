@@ -58,10 +58,11 @@ function openProxy(target: ProbeTarget, secureContext: tls.SecureContext): Proxy
     // Bounds what the signal cannot end: a TLS or SOCKS handshake that hangs.
     connectTimeout: timeoutMs,
     connections: 1,
-    proxyTls: secure,
     requestTls: secure,
     clientFactory: (origin: URL, options: object) =>
       new Client(origin, { ...options, headersTimeout: timeoutMs }),
+    // undici speaks TLS to a SOCKS proxy as soon as these options are there.
+    ...(protocol === 'https' ? { proxyTls: secure } : {}),
     ...(credentials === undefined ? {} : authorization(protocol, credentials)),
   });
 }

@@ -234,6 +234,21 @@ describe('changes', () => {
     expect(bench.healthy('a')).toBe(false);
   });
 
+  test('a question that changes while it is asked is asked again at once', async () => {
+    bench = new Bench();
+    bench.set('a');
+    bench.answer = async (_target, signal) => {
+      await bench.clock.sleep(2 * SECOND, signal);
+      return failure;
+    };
+    await bench.start();
+    bench.set('a', { expectedStatus: 204 });
+    bench.engine.refresh('a');
+    await bench.clock.advance(2 * SECOND);
+    expect(bench.times('a')).toEqual([0, 2000]);
+    expect(bench.notices).toEqual([]);
+  });
+
   test('a rotated password is tried at once', async () => {
     bench = new Bench();
     bench.set('a', { credentials: { username: 'u', password: '1' } });
