@@ -1,4 +1,4 @@
-/** The `kubernetes` block of the providers file: how Squid pods are made (docs/providers.md). */
+/** The `kubernetes` block of the providers file: how Squid pods are made. */
 import { isIP } from 'node:net';
 import { z } from 'zod';
 
