@@ -24,7 +24,7 @@ export interface NewCondition {
 }
 
 /** In this order they are written and shown. */
-const ORDER: readonly ConditionType[] = ['Provisioned', 'Healthy', 'Ready'];
+const ORDER: readonly string[] = ['Provisioned', 'Healthy', 'Ready'];
 /** Cut below the schema's limit of a message, which counts characters. */
 const MESSAGE_LENGTH_MAX = 1024;
 
@@ -57,7 +57,7 @@ export function withCondition(
 }
 
 function rank(type: string): number {
-  const index = ORDER.findIndex((each) => each === type);
+  const index = ORDER.indexOf(type);
   return index === -1 ? ORDER.length : index;
 }
 
