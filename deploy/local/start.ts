@@ -12,6 +12,9 @@ import { HELP, parseOptions, type StartOptions } from './options.ts';
 import { humanOutput, jsonOutput, type Output } from './output.ts';
 import { runStack } from './stack.ts';
 
+/** npm hands signals on, but one that is killed cannot: then nobody is left to end the stack. */
+const PARENT_CHECK_MS = 1_000;
+
 const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 type StopSignal = keyof typeof SIGNAL_EXIT_CODES;
 
@@ -53,6 +56,7 @@ async function main(): Promise<number> {
 async function run(options: StartOptions, output: Output): Promise<number> {
   const ending = new AbortController();
   listenForSignals(ending);
+  if (process.env.npm_lifecycle_event !== undefined) void endWithParent(ending);
   const closing = new AsyncDisposableStack();
   let code: number;
   try {
@@ -79,6 +83,15 @@ function listenForSignals(ending: AbortController): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => ending.abort(new Interrupted(signal)));
   }
+}
+
+async function endWithParent(ending: AbortController): Promise<void> {
+  const parent = process.ppid;
+  while (process.ppid === parent) {
+    await clock.sleep(PARENT_CHECK_MS, ending.signal).catch(() => {});
+    if (ending.signal.aborted) return;
+  }
+  ending.abort(new Interrupted('SIGHUP'));
 }
 
 /** Resolves with the exit code when a person or a failed part ends the stack. */
