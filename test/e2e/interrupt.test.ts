@@ -1,7 +1,10 @@
 /** Signals at any moment of a start: nothing is left running, and the exit code says what happened. */
+
+import { spawn } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
-import { cannotRun, cleanUp, leftOf, newStateDir, startStack } from './stack.ts';
+import { eventually } from '#test/integration/eventually.ts';
+import { cannotRun, cleanUp, leftOf, newStateDir, ROOT, startStack } from './stack.ts';
 
 /** Stopping is bounded: an agent that drains, a Squid that closes its connections. */
 const STOP_MS_MAX = 12_000;
@@ -63,4 +66,22 @@ describe.skipIf(cannotRun !== undefined)(`a signal (${cannotRun ?? 'runs here'})
     await next.stop();
     expect(leftOf(stateDir)).toEqual([]);
   }, 90_000);
+
+  it.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)(
+    '%s to npm alone ends the stack',
+    async (signal) => {
+      const stateDir = newStateDir();
+      const flags = ['--json', '--edge-port=0', '--api-port=0', '--metrics-port=0', '--proxies=1'];
+      const args = ['start', '--silent', '--', ...flags, `--state-dir=${stateDir}`];
+      const npm = spawn('npm', args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
+      let out = '';
+      npm.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+        out += chunk;
+      });
+      await eventually(() => expect(out).toContain('"step":"fetched"'), 60_000);
+      npm.kill(signal);
+      await eventually(() => expect(leftOf(stateDir)).toEqual([]), STOP_MS_MAX);
+    },
+    90_000,
+  );
 });
