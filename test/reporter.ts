@@ -28,7 +28,7 @@ export default class SummaryReporter implements Reporter {
   }
 }
 
-/** Conditional skips carry the reason in brackets at the end of their name. */
+/** Conditional skips carry the reason in brackets in their name or in that of their group. */
 function reasonInName(name: string): string {
-  return /\(([^()]+)\)\s*$/.exec(name)?.[1] ?? 'no reason given';
+  return /\(((?:needs|no|not|without|skipped) [^()]+)\)/.exec(name)?.[1] ?? 'not selected';
 }

@@ -4,14 +4,14 @@ import { spawn } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { eventually } from '#test/integration/eventually.ts';
-import { cannotRun, cleanUp, leftOf, newStateDir, ROOT, startStack } from './stack.ts';
+import { cannotRun, cleanUp, leftOf, newStateDir, ROOT, startStack, whole } from './stack.ts';
 
 /** Stopping is bounded: an agent that drains, a Squid that closes its connections. */
 const STOP_MS_MAX = 12_000;
 
 afterEach(cleanUp, 30_000);
 
-describe.skipIf(cannotRun !== undefined)(`a signal (${cannotRun ?? 'runs here'})`, () => {
+describe.skipIf(cannotRun !== undefined)(whole('a signal'), () => {
   it.each([
     ['starting', 'SIGINT', 130],
     ['control-plane', 'SIGINT', 130],

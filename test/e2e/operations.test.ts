@@ -56,7 +56,7 @@ function processNamed(word: string): ProcessIdentity {
   return found;
 }
 
-describe.skipIf(cannotRun !== undefined)(`a running stack (${cannotRun ?? 'runs here'})`, () => {
+describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
   beforeAll(async () => {
     stack = startStack(newStateDir(), ['--proxies=3']);
     await stack.step('fetched');

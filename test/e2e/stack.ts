@@ -21,6 +21,9 @@ export const PROXIES = '/apis/crawl.example.com/v1alpha1/namespaces/default/prox
 export const cannotRun: string | undefined =
   findSquid(process.env['PATH'] ?? '') === undefined ? 'needs squid' : undefined;
 
+/** Name of a group of tests that need a stack; says why when they are skipped. */
+export const whole = (name: string) => (cannotRun === undefined ? name : `${name} (${cannotRun})`);
+
 const stepSchema = z.looseObject({ step: z.string() });
 export type StepLine = z.infer<typeof stepSchema>;
 

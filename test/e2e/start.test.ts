@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { cannotRun, cleanUp, type Ended, leftOf, newStateDir, startStack } from './stack.ts';
+import { cannotRun, cleanUp, type Ended, leftOf, newStateDir, startStack, whole } from './stack.ts';
 
 /** A fault must be told within this time. */
 const FAULT_MS_MAX = 5_000;
@@ -30,7 +30,7 @@ function journeyOf({ code, stderr, steps }: Ended) {
   return { fetched: fetchedSchema.parse(steps.at(-1)), ready: readySchema.parse(ready) };
 }
 
-describe.skipIf(cannotRun !== undefined)(`npm start (${cannotRun ?? 'runs here'})`, () => {
+describe.skipIf(cannotRun !== undefined)(whole('npm start'), () => {
   it(
     'makes proxies, leases one, fetches a page from its own address, and finds it all again',
     async () => {

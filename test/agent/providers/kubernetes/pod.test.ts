@@ -118,21 +118,24 @@ describe('the configuration', () => {
     }
   });
 
-  test.skipIf(!hasSquid)('is taken by a real Squid without a complaint about it', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'squid-config-'));
-    try {
-      for (const custom of [{}, { deniedDestinations: [], allowedPorts: [443, '8000-8010'] }]) {
-        const file = join(folder, 'squid.conf');
-        writeFileSync(file, squidConfig(3128, 'proxy-a', configWith(custom).kubernetes));
-        execFileSync(SQUID, ['-k', 'parse', '-f', file], { stdio: 'pipe' });
-        const { stderr } = spawnSync(SQUID, ['-k', 'parse', '-f', file], { encoding: 'utf8' });
-        const complaints = stderr.split('\n').filter((line) => /WARNING|ERROR|FATAL/.test(line));
-        // Squid's word on `via off`: proxies that must not be seen do not send the header.
-        const expected = /HTTP requires the use of Via/;
-        expect(complaints.filter((line) => !expected.test(line))).toEqual([]);
+  test.skipIf(!hasSquid)(
+    'is taken by a real Squid without a complaint about it (needs squid)',
+    () => {
+      const folder = mkdtempSync(join(tmpdir(), 'squid-config-'));
+      try {
+        for (const custom of [{}, { deniedDestinations: [], allowedPorts: [443, '8000-8010'] }]) {
+          const file = join(folder, 'squid.conf');
+          writeFileSync(file, squidConfig(3128, 'proxy-a', configWith(custom).kubernetes));
+          execFileSync(SQUID, ['-k', 'parse', '-f', file], { stdio: 'pipe' });
+          const { stderr } = spawnSync(SQUID, ['-k', 'parse', '-f', file], { encoding: 'utf8' });
+          const complaints = stderr.split('\n').filter((line) => /WARNING|ERROR|FATAL/.test(line));
+          // Squid's word on `via off`: proxies that must not be seen do not send the header.
+          const expected = /HTTP requires the use of Via/;
+          expect(complaints.filter((line) => !expected.test(line))).toEqual([]);
+        }
+      } finally {
+        rmSync(folder, { recursive: true });
       }
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
+    },
+  );
 });
