@@ -19,6 +19,7 @@ import {
   PROXIES,
   type Stack,
   startStack,
+  whole,
 } from './stack.ts';
 
 const run = promisify(execFile);

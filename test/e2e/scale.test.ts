@@ -12,6 +12,7 @@ import {
   PROXIES,
   type Stack,
   startStack,
+  whole,
 } from './stack.ts';
 
 const COUNT = 200;
@@ -31,56 +32,53 @@ function agentRssMib(): number {
   throw new Error('no agent');
 }
 
-describe.skipIf(cannotRun !== undefined)(
-  `${COUNT} External proxies (${cannotRun ?? 'runs here'})`,
-  () => {
-    beforeAll(async () => {
-      forward = await startForwardProxy();
-      stack = startStack(newStateDir(), ['--proxies=1']);
-      await stack.step('fetched');
-    }, 90_000);
-    afterAll(async () => {
-      await cleanUp();
-      await forward?.close();
-    }, 30_000);
+describe.skipIf(cannotRun !== undefined)(whole(`${COUNT} External proxies`), () => {
+  beforeAll(async () => {
+    forward = await startForwardProxy();
+    stack = startStack(newStateDir(), ['--proxies=1']);
+    await stack.step('fetched');
+  }, 90_000);
+  afterAll(async () => {
+    await cleanUp();
+    await forward?.close();
+  }, 30_000);
 
-    it(`are all healthy at the edge within ${LISTED_MS_MAX / 1000} s, the agent small`, async () => {
-      const kube = stack.kube();
-      const leases = stack.leases();
-      const appliedMs = systemClock.monotonicMs();
-      const creating = Array.from({ length: COUNT }, (_, index) =>
-        kube.request({
-          method: 'POST',
-          path: PROXIES,
-          body: {
-            apiVersion: 'crawl.example.com/v1alpha1',
-            kind: 'Proxy',
-            metadata: { name: `external-${index}` },
-            spec: {
-              mode: 'External',
-              endpoint: { host: '127.0.0.1', port: forward.port },
-              attributes: { pool: 'external' },
-            },
+  it(`are all healthy at the edge within ${LISTED_MS_MAX / 1000} s, the agent small`, async () => {
+    const kube = stack.kube();
+    const leases = stack.leases();
+    const appliedMs = systemClock.monotonicMs();
+    const creating = Array.from({ length: COUNT }, (_, index) =>
+      kube.request({
+        method: 'POST',
+        path: PROXIES,
+        body: {
+          apiVersion: 'crawl.example.com/v1alpha1',
+          kind: 'Proxy',
+          metadata: { name: `external-${index}` },
+          spec: {
+            mode: 'External',
+            endpoint: { host: '127.0.0.1', port: forward.port },
+            attributes: { pool: 'external' },
           },
-        }),
-      );
-      await Promise.all(creating);
-      await eventually(async () => {
-        const attributes = { pool: 'external' };
-        const { count } = await leases.proxies({ attributes, healthy: true, limit: 1 });
-        expect(count).toBe(COUNT);
-      }, 60_000);
-      const tookMs = systemClock.monotonicMs() - appliedMs;
-      expect(forward.count).toBeGreaterThanOrEqual(COUNT);
-      expect(tookMs).toBeLessThan(LISTED_MS_MAX);
-      expect(agentRssMib()).toBeLessThan(AGENT_RSS_MIB_MAX);
-      // Probing goes on: after another round of it the agent is no larger.
-      const probed = forward.count;
-      await eventually(() => expect(forward.count).toBeGreaterThan(probed + COUNT), 30_000);
-      expect(agentRssMib()).toBeLessThan(AGENT_RSS_MIB_MAX);
-      process.stdout.write(`${COUNT} proxies listed after ${Math.round(tookMs)} ms, `);
-      process.stdout.write(`agent at ${Math.round(agentRssMib())} MiB\n`);
-      await kube.close();
-    }, 120_000);
-  },
-);
+        },
+      }),
+    );
+    await Promise.all(creating);
+    await eventually(async () => {
+      const attributes = { pool: 'external' };
+      const { count } = await leases.proxies({ attributes, healthy: true, limit: 1 });
+      expect(count).toBe(COUNT);
+    }, 60_000);
+    const tookMs = systemClock.monotonicMs() - appliedMs;
+    expect(forward.count).toBeGreaterThanOrEqual(COUNT);
+    expect(tookMs).toBeLessThan(LISTED_MS_MAX);
+    expect(agentRssMib()).toBeLessThan(AGENT_RSS_MIB_MAX);
+    // Probing goes on: after another round of it the agent is no larger.
+    const probed = forward.count;
+    await eventually(() => expect(forward.count).toBeGreaterThan(probed + COUNT), 30_000);
+    expect(agentRssMib()).toBeLessThan(AGENT_RSS_MIB_MAX);
+    process.stdout.write(`${COUNT} proxies listed after ${Math.round(tookMs)} ms, `);
+    process.stdout.write(`agent at ${Math.round(agentRssMib())} MiB\n`);
+    await kube.close();
+  }, 120_000);
+});
