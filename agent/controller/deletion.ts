@@ -6,11 +6,11 @@
 import { errorClass, ProviderError } from '#agent/providers/errors.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
 import { FINALIZER, SKIP_CLEANUP_ANNOTATION } from '#shared/crd/names.ts';
+import { findCondition } from '#shared/crd/proxy-status.ts';
 import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
 import { unknownProvider } from './failure.ts';
 import { pollDelayMs } from './intervals.ts';
-import { findCondition } from './status.ts';
 import { findUnrecorded, intendedHash, type Step } from './step.ts';
 
 const FAILURE_PREFIX = 'cleanup fails';

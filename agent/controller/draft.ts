@@ -7,8 +7,9 @@ import type { Clock } from '#shared/clock.ts';
 import { API_VERSION } from '#shared/crd/names.ts';
 import { objectKey } from '#shared/crd/object-meta.ts';
 import type { Proxy, ProxyStatus } from '#shared/crd/proxy.ts';
+import { findCondition, INSTANCE_DOWN_REASONS } from '#shared/crd/proxy-status.ts';
 import type { EventSink, ProxyEvent } from './deps.ts';
-import { findCondition, type ProvisionedReason, withCondition } from './status.ts';
+import { type ProvisionedReason, withCondition } from './status.ts';
 
 type Told = Pick<ProxyEvent, 'type' | 'reason' | 'action' | 'note'>;
 
@@ -114,7 +115,7 @@ export class Draft {
   applyHealth(verdict: Verdict | undefined): void {
     const before = findCondition(this.#status, 'Healthy');
     if (verdict === undefined) {
-      if (before === undefined || before.reason.startsWith('Instance')) this.#unprobed();
+      if (before === undefined || INSTANCE_DOWN_REASONS.has(before.reason)) this.#unprobed();
       return;
     }
     if (verdict.healthy === null) {

@@ -1,9 +1,10 @@
 /** What a failed provider call means for the Proxy; branches on the error's class alone. */
 import { ProviderError } from '#agent/providers/errors.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
+import { findCondition } from '#shared/crd/proxy-status.ts';
 import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
-import { findCondition, type ProvisionedReason } from './status.ts';
+import type { ProvisionedReason } from './status.ts';
 
 /**
  * Stages what `error` says, or throws it again for the queue's backoff:

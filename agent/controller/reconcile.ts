@@ -12,7 +12,7 @@ import { Draft } from './draft.ts';
 import { reconcileExternal } from './external.ts';
 import { DEFAULT_INTERVALS, type Intervals } from './intervals.ts';
 import { reconcileManaged } from './managed.ts';
-import { findCondition, summarize } from './status.ts';
+import { summarize } from './status.ts';
 
 /** The function that workers call with `namespace/name`. */
 export function createReconcile(
@@ -66,9 +66,8 @@ function dispatch(deps: StepDeps, draft: Draft, signal: AbortSignal): Promise<Re
 
 /** A paused object is not acted on; what probes find is still shown. */
 async function representOnly(deps: StepDeps, draft: Draft): Promise<ReconcileResult> {
-  const { status, key } = draft;
-  if (status.ip !== undefined && findCondition(status, 'Provisioned')?.status === 'True') {
-    draft.applyHealth(deps.verdicts.verdict(key));
+  if (draft.status.ip !== undefined && draft.isProvisioned()) {
+    draft.applyHealth(deps.verdicts.verdict(draft.key));
   }
   return {};
 }

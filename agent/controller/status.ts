@@ -1,8 +1,7 @@
 /** The status as pure functions: conditions, phase, and what of both follows from the rest. */
 import type { Condition, ConditionStatus } from '#shared/crd/condition.ts';
 import type { Proxy, ProxyPhase, ProxyStatus } from '#shared/crd/proxy.ts';
-
-export type ConditionType = 'Provisioned' | 'Healthy' | 'Ready';
+import { type ConditionType, findCondition } from '#shared/crd/proxy-status.ts';
 
 export type ProvisionedReason =
   | 'Created'
@@ -27,10 +26,6 @@ export interface NewCondition {
 const ORDER: readonly string[] = ['Provisioned', 'Healthy', 'Ready'];
 /** Cut below the schema's limit of a message, which counts characters. */
 const MESSAGE_LENGTH_MAX = 1024;
-
-export function findCondition(status: ProxyStatus, type: ConditionType): Condition | undefined {
-  return status.conditions?.find((condition) => condition.type === type);
-}
 
 /**
  * `status` with the condition set. `lastTransitionTime` moves only when the condition's own status

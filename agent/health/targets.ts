@@ -1,7 +1,7 @@
 /** Which proxies are probed, and how: from the Proxy object to a probe target. Pure. */
-import type { Condition } from '#shared/crd/condition.ts';
 import { objectKey } from '#shared/crd/object-meta.ts';
 import type { Proxy, ProxyProtocol } from '#shared/crd/proxy.ts';
+import { findCondition, INSTANCE_DOWN_REASONS, machineIdentity } from '#shared/crd/proxy-status.ts';
 import type { Credentials } from '#shared/wire/sync.ts';
 import type { Thresholds, Verdict } from './verdict.ts';
 
@@ -31,9 +31,6 @@ export interface TargetOptions {
   /** Credentials as last read from the Secret; undefined while they are not. */
   readonly credentials: (namespace: string, secretName: string) => Credentials | undefined;
 }
-
-/** Set by the controller from what the provider said, not by probes: no verdict to start from. */
-const INSTANCE_REASONS: ReadonlySet<string> = new Set(['InstanceStopped', 'InstanceTerminated']);
 
 /**
  * The target to probe, or undefined when there is none: the proxy has no address yet, is being
@@ -77,15 +74,15 @@ function managedAddress(proxy: Proxy): Address | undefined {
   const { ip, providerID } = proxy.status;
   if (ip === undefined || providerID === undefined) return undefined;
   const port = proxy.status.port ?? proxy.spec.port;
-  const since = condition(proxy, 'Provisioned')?.lastTransitionTime ?? '';
-  const identity = `${proxy.metadata.uid} ${providerID}@${since} ${ip}:${port}`;
+  const identity = `${proxy.metadata.uid} ${machineIdentity(proxy.status)} ${ip}:${port}`;
   return { identity, protocol: 'http', host: ip, port };
 }
 
 function seedVerdict(proxy: Proxy): Verdict | undefined {
-  const healthy = condition(proxy, 'Healthy');
+  const healthy = findCondition(proxy.status, 'Healthy');
   if (healthy === undefined || healthy.status === 'Unknown') return undefined;
-  if (INSTANCE_REASONS.has(healthy.reason)) return undefined;
+  // What the provider said is no verdict of probes to start from.
+  if (INSTANCE_DOWN_REASONS.has(healthy.reason)) return undefined;
   const { latencyMillis, egressIP, lastHealthCheckTime } = proxy.status;
   return {
     healthy: healthy.status === 'True',
@@ -95,8 +92,4 @@ function seedVerdict(proxy: Proxy): Verdict | undefined {
     ...(latencyMillis === undefined ? {} : { latencyMillis }),
     ...(egressIP === undefined ? {} : { egressIP }),
   };
-}
-
-function condition(proxy: Proxy, type: string): Condition | undefined {
-  return proxy.status.conditions?.find((each) => each.type === type);
 }

@@ -1,8 +1,8 @@
 /** What the edge should know of the proxies, from the cache and the verdicts. Pure. */
 import type { Verdict } from '#agent/health/verdict-reader.ts';
-import type { Condition } from '#shared/crd/condition.ts';
 import { objectKey } from '#shared/crd/object-meta.ts';
 import type { Proxy } from '#shared/crd/proxy.ts';
+import { findCondition, INSTANCE_DOWN_REASONS, machineIdentity } from '#shared/crd/proxy-status.ts';
 import type { Credentials, InventoryEntry } from '#shared/wire/sync.ts';
 
 export interface SnapshotSources {
@@ -109,12 +109,10 @@ function external(proxy: Proxy, { credentials }: Knowledge): Address | undefined
 }
 
 function managed(proxy: Proxy): Address | undefined {
-  const { ip, port, providerID } = proxy.status;
+  const { ip, port } = proxy.status;
   if (ip === undefined) return undefined;
-  // A machine that is made again keeps its id; the time at which it was ready tells them apart.
-  const since = condition(proxy, 'Provisioned')?.lastTransitionTime ?? '';
   return {
-    instance: `${providerID ?? ''}@${since}`,
+    instance: machineIdentity(proxy.status),
     host: ip,
     port: port ?? proxy.spec.port,
     protocol: 'http',
@@ -122,20 +120,10 @@ function managed(proxy: Proxy): Address | undefined {
   };
 }
 
-/** Reasons that the controller sets when the provider says that the machine does not run. */
-const INSTANCE_DOWN_REASONS: ReadonlySet<string> = new Set([
-  'InstanceStopped',
-  'InstanceTerminated',
-]);
-
 function healthy(proxy: Proxy, verdict: Verdict | undefined): boolean | null {
-  const represented = condition(proxy, 'Healthy');
+  const represented = findCondition(proxy.status, 'Healthy');
   if (represented?.status === 'False' && INSTANCE_DOWN_REASONS.has(represented.reason)) {
     return false;
   }
   return verdict?.healthy ?? null;
-}
-
-function condition(proxy: Proxy, type: string): Condition | undefined {
-  return proxy.status.conditions?.find((each) => each.type === type);
 }

@@ -1,12 +1,12 @@
 /** One Proxy, a cluster that holds it, and a controller around them, for tests in stepped time. */
 import type { ProxyEvent } from '#agent/controller/deps.ts';
 import { createReconcile } from '#agent/controller/reconcile.ts';
-import { findCondition } from '#agent/controller/status.ts';
 import type { Verdict } from '#agent/health/verdict-reader.ts';
 import { KubeError } from '#agent/kube/errors.ts';
 import type { Provider } from '#agent/providers/provider.ts';
 import { FINALIZER } from '#shared/crd/names.ts';
 import { type Proxy, type ProxyStatus, proxySchema } from '#shared/crd/proxy.ts';
+import { findCondition } from '#shared/crd/proxy-status.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
 import { MemoryProvider } from '#test/fakes/memory-provider.ts';
 

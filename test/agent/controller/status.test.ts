@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import {
   computePhase,
-  findCondition,
   type NewCondition,
   summarize,
   withCondition,
 } from '#agent/controller/status.ts';
 import type { ProxyPhase, ProxyStatus } from '#shared/crd/proxy.ts';
+import { findCondition } from '#shared/crd/proxy-status.ts';
 import { managed, proxyWith } from './harness.ts';
 
 const at = { generation: 1, nowMs: Date.UTC(2026, 0, 1) };

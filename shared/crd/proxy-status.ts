@@ -1,0 +1,27 @@
+/** What several parts read out of a Proxy's status, told once. Pure. */
+import type { Condition } from './condition.ts';
+import type { ProxyStatus } from './proxy.ts';
+
+export type ConditionType = 'Provisioned' | 'Healthy' | 'Ready';
+
+/**
+ * Reasons of the Healthy condition that tell what a provider said of the machine, not what a probe
+ * found: the machine does not run.
+ */
+export const INSTANCE_DOWN_REASONS: ReadonlySet<string> = new Set([
+  'InstanceStopped',
+  'InstanceTerminated',
+]);
+
+export function findCondition(status: ProxyStatus, type: ConditionType): Condition | undefined {
+  return status.conditions?.find((condition) => condition.type === type);
+}
+
+/**
+ * Tells a managed machine from its successor. A machine that is made again keeps its id; the time
+ * at which it was ready tells the two apart.
+ */
+export function machineIdentity(status: ProxyStatus): string {
+  const since = findCondition(status, 'Provisioned')?.lastTransitionTime ?? '';
+  return `${status.providerID ?? ''}@${since}`;
+}
