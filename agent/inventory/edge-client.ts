@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { Agent, request } from 'undici';
 import { withDeadline } from '#agent/runtime/deadline.ts';
+import { parseJson, readText } from '#agent/runtime/response-body.ts';
 import type { Clock } from '#shared/clock.ts';
 import { errorBodySchema } from '#shared/wire/errors.ts';
 import { type SyncResponse, syncResponseSchema } from '#shared/wire/sync.ts';
@@ -65,7 +66,7 @@ export function createEdgeClient(deps: EdgeClientDeps): EdgeClient {
       headersTimeout: SYNC_TIMEOUT_MS,
       bodyTimeout: SYNC_TIMEOUT_MS,
     });
-    const text = await readText(response.body);
+    const text = await readText(response.body, ANSWER_BYTES_MAX);
     return response.statusCode === 200 ? accepted(text) : refused(response.statusCode, text);
   }
 
@@ -119,25 +120,6 @@ function advice(status: number): string {
       return 'the agent and the edge are of different versions';
     default:
       return 'see the log of the edge';
-  }
-}
-
-async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.byteLength;
-    if (bytes > ANSWER_BYTES_MAX) throw new Error(`the answer exceeds ${ANSWER_BYTES_MAX} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

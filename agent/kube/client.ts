@@ -6,6 +6,7 @@
  */
 import { Agent, type Dispatcher, ProxyAgent, request as send } from 'undici';
 import { withDeadline } from '#agent/runtime/deadline.ts';
+import { readText } from '#agent/runtime/response-body.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { ClusterAccess, TlsMaterial } from './access.ts';
 import { errorFromResponse, KubeError } from './errors.ts';
@@ -191,17 +192,6 @@ function requestUrl(server: string, request: KubeRequest): string {
     if (value !== undefined) url.searchParams.set(name, String(value));
   }
   return url.href;
-}
-
-async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.byteLength;
-    if (bytes > bytesMax) throw new Error(`the answer is larger than ${bytesMax} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function parseAnswer(at: string, status: number, text: string): unknown {

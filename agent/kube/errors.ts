@@ -1,5 +1,6 @@
 /** Failures of the API server as one error type; callers branch on `reason`, never on a text. */
 import { z } from 'zod';
+import { parseJson } from '#agent/runtime/response-body.ts';
 
 /** The server's own words for a failure (`metav1.Status.reason`), as far as callers branch. */
 export type KubeErrorReason =
@@ -116,14 +117,6 @@ function reasonOf(status: number, said: string | undefined): KubeErrorReason {
       return 'TooManyRequests';
     default:
       return status >= 500 ? 'ServerError' : 'Other';
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

@@ -12,9 +12,8 @@ import type { KubeClient } from './client.ts';
 import { errorFromStatus, isKubeError, KubeError } from './errors.ts';
 import {
   isRecord,
-  LIST_PAGE_SIZE,
   type ListOptions,
-  parseListPage,
+  listPages,
   type ResourceType,
   resourcePath,
 } from './resource.ts';
@@ -199,16 +198,12 @@ class ListWatch<T extends Cacheable> implements Informer<T> {
     const { client, observer } = this.#deps;
     const items: unknown[] = [];
     let resourceVersion = '';
-    let token: string | undefined;
     this.#cache.beginList();
-    do {
-      const query = { ...this.#selectors, limit: LIST_PAGE_SIZE, continue: token };
-      const page = parseListPage(await client.request({ path: this.#path, query }, signal));
+    for await (const page of listPages(client, this.#path, this.#selectors, signal)) {
       this.#touch();
       items.push(...page.items);
       resourceVersion = page.resourceVersion;
-      token = page.continue;
-    } while (token !== undefined);
+    }
     const kept = new Set<string>();
     const objects = items.map((item) => this.#parse(item, kept)).filter((each) => each !== null);
     for (const key of this.#unparsable) if (!kept.has(key)) this.#unparsable.delete(key);

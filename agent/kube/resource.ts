@@ -56,8 +56,6 @@ export interface ResourceClient<T> {
   /** All pages, or an error; never a part. */
   list(options: ListOptions, signal?: AbortSignal): Promise<T[]>;
   create(namespace: string | undefined, body: object, signal?: AbortSignal): Promise<T>;
-  /** PUT; with `metadata.resourceVersion` in the body a stale one is a Conflict. */
-  replace(ref: ObjectRef, body: object, signal?: AbortSignal): Promise<T>;
   patch(ref: ObjectRef, patch: ResourcePatch, signal?: AbortSignal): Promise<T>;
   /** NotFound is thrown like any other failure; the answer's body is not looked at. */
   delete(ref: ObjectRef, options?: DeleteOptions, signal?: AbortSignal): Promise<void>;
@@ -70,7 +68,7 @@ export interface ResourcePatch {
 }
 
 /** As the reflector of client-go; small enough for one answer, large enough for few of them. */
-export const LIST_PAGE_SIZE = 500;
+const LIST_PAGE_SIZE = 500;
 
 export function createResource<T>(
   client: KubeClient,
@@ -85,23 +83,14 @@ export function createResource<T>(
       const items: T[] = [];
       const { namespace, ...selectors } = options;
       const path = resourcePath(type, namespace === undefined ? {} : { namespace });
-      let token: string | undefined;
-      do {
-        const query = { ...selectors, limit: LIST_PAGE_SIZE, continue: token };
-        const page = parseListPage(await client.request({ path, query }, signal));
+      for await (const page of listPages(client, path, selectors, signal)) {
         for (const item of page.items) items.push(parse(item));
-        token = page.continue;
-      } while (token !== undefined);
+      }
       return items;
     },
     async create(namespace, body, signal) {
       const path = resourcePath(type, namespace === undefined ? {} : { namespace });
       return parse(await client.request({ method: 'POST', path, body }, signal));
-    },
-    async replace(ref, body, signal) {
-      return parse(
-        await client.request({ method: 'PUT', path: resourcePath(type, ref), body }, signal),
-      );
     },
     async patch(ref, patch, signal) {
       const path = resourcePath(type, ref, patch.subresource);
@@ -120,6 +109,22 @@ export interface ListPage {
   readonly resourceVersion: string;
   /** Token of the next page; undefined on the last one. */
   readonly continue: string | undefined;
+}
+
+/** The pages of a collection, one request each, until the server names no further one. */
+export async function* listPages(
+  client: KubeClient,
+  path: string,
+  selectors: Omit<ListOptions, 'namespace'>,
+  signal?: AbortSignal,
+): AsyncGenerator<ListPage, void, undefined> {
+  let token: string | undefined;
+  do {
+    const query = { ...selectors, limit: LIST_PAGE_SIZE, continue: token };
+    const page = parseListPage(await client.request({ path, query }, signal));
+    yield page;
+    token = page.continue;
+  } while (token !== undefined);
 }
 
 /** A List of any kind; throws when the answer is not one. */
