@@ -4,6 +4,7 @@ import { type ProviderConfig, parseProvidersConfig } from './providers/config.ts
 import { instrument, type ProviderObserver } from './providers/instrumentation.ts';
 import type { Provider } from './providers/provider.ts';
 import { createRegistry, type ProviderBuilders } from './providers/registry.ts';
+import { untilAborted } from './runtime/deadline.ts';
 import { watchFile } from './runtime/watched-file.ts';
 
 export interface ProviderFileObserver {
@@ -78,11 +79,4 @@ function parse(text: string): readonly ProviderConfig[] {
   const parsed = parseProvidersConfig(text);
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
   return parsed.providers;
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

@@ -46,3 +46,11 @@ export async function pause(clock: Clock, delayMs: number, signal: AbortSignal):
     if (!signal.aborted) throw error;
   });
 }
+
+/** Resolves when `signal` aborts; at once when it has. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,5 +1,6 @@
 /** Runs the loops of a process together: when one fails all end, and ending waits for them. */
 import type { Clock } from '#shared/clock.ts';
+import { untilAborted } from './deadline.ts';
 
 export interface SuperviseOptions {
   readonly clock: Clock;
@@ -34,7 +35,7 @@ export async function supervise(
       running.delete(name);
     }
   });
-  await aborted(stop.signal);
+  await untilAborted(stop.signal);
   const grace = new AbortController();
   await Promise.race([
     Promise.all(ended),
@@ -45,11 +46,4 @@ export async function supervise(
   grace.abort();
   if (failures.length > 0) throw failures[0];
   return [...running];
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

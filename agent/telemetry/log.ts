@@ -4,12 +4,8 @@
  */
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
+import type { LogFormat, LogLevel } from '../config.ts';
 import { createScrubber, type Scrubber } from './scrub.ts';
-
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
-export const LOG_FORMATS = ['json', 'pretty'] as const;
-export type LogFormat = (typeof LOG_FORMATS)[number];
 
 /** Fields first, then a constant message, as pino has it. */
 export interface Log {

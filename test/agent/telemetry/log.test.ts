@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createLog, type LogFormat } from '#agent/telemetry/log.ts';
+import type { LogFormat } from '#agent/config.ts';
+import { createLog } from '#agent/telemetry/log.ts';
 import { createScrubber } from '#agent/telemetry/scrub.ts';
 
 async function setUp(format: LogFormat = 'json', level: 'info' | 'debug' = 'info') {
