@@ -32,7 +32,6 @@ export const errorBodySchema = z.looseObject({
   message: z.string(),
   requestId: z.string(),
 });
-export type ErrorBody = z.infer<typeof errorBodySchema>;
 
 /** Further fields of `no_match`: why each of the considered proxies was not offered. */
 export const noMatchSchema = z.object({

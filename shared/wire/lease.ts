@@ -112,7 +112,6 @@ export const echoSchema = z.object({
   asn: z.number().int().nullable(),
   colo: z.string().nullable(),
 });
-export type Echo = z.infer<typeof echoSchema>;
 
 export const statsSchema = z.object({
   proxies: z.object({

@@ -5,8 +5,6 @@ import { z } from 'zod';
 export const SYNC_BODY_BYTES_MAX = 8 * 1024 * 1024;
 /** An agent sends at least this often. */
 export const HEARTBEAT_INTERVAL_MS = 15_000;
-/** A change waits at most this long for company before it is sent. */
-export const DEBOUNCE_MS_MAX = 250;
 
 export const credentialsSchema = z.object({ username: z.string(), password: z.string() });
 export type Credentials = z.infer<typeof credentialsSchema>;
