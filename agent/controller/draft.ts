@@ -3,12 +3,13 @@
  * stage; only `reconcile` writes, once, and only when something differs.
  */
 import type { Verdict } from '#agent/health/verdict-reader.ts';
+import type { ProxyEvent } from '#agent/kube/events.ts';
 import type { Clock } from '#shared/clock.ts';
 import { API_VERSION } from '#shared/crd/names.ts';
 import { objectKey } from '#shared/crd/object-meta.ts';
 import type { Proxy, ProxyStatus } from '#shared/crd/proxy.ts';
 import { findCondition, INSTANCE_DOWN_REASONS } from '#shared/crd/proxy-status.ts';
-import type { EventSink, ProxyEvent } from './deps.ts';
+import type { ControllerDeps } from './deps.ts';
 import { type ProvisionedReason, withCondition } from './status.ts';
 
 type Told = Pick<ProxyEvent, 'type' | 'reason' | 'action' | 'note'>;
@@ -19,10 +20,10 @@ export class Draft {
   released = false;
   #proxy: Proxy;
   #status: ProxyStatus;
-  readonly #events: EventSink;
+  readonly #events: ControllerDeps['events'];
   readonly #clock: Clock;
 
-  constructor(proxy: Proxy, deps: { events: EventSink; clock: Clock }) {
+  constructor(proxy: Proxy, deps: Pick<ControllerDeps, 'events' | 'clock'>) {
     this.key = objectKey(proxy.metadata);
     this.#proxy = proxy;
     this.#status = proxy.status;

@@ -16,10 +16,9 @@ import { resolveCloudInit } from './cloud-init.ts';
 import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
 import { isLatched, providerFailure, unknownProvider } from './failure.ts';
-import { pollDelayMs } from './intervals.ts';
 import { forgetInstance, observeInstance, removeForReplacement } from './replacement.ts';
 import { specHash } from './spec-hash.ts';
-import { findUnrecorded, intendedHash, recordIntent, type Step } from './step.ts';
+import { findUnrecorded, intendedHash, pollAgain, recordIntent, type Step } from './step.ts';
 
 /** What a machine is made from, resolved; the hash stands for all of it. */
 interface Wanted {
@@ -138,9 +137,7 @@ async function launch(
   draft.setProvisioned('False', 'Provisioning', `instance ${id} is coming up`);
   const note = `instance ${id} was requested from ${provider.name}`;
   draft.tell({ type: 'Normal', reason: 'Created', action: 'Create', note });
-  const { provisioningPoll } = deps.intervals;
-  const delayMs = pollDelayMs(provisioningPoll, draft.provisionedSinceMs(), draft.nowMs());
-  return { requeueAfterMs: delayMs };
+  return pollAgain(step, deps.intervals.provisioningPoll);
 }
 
 /** The next pass sees a recorded machine of another hash and replaces it. */

@@ -2,8 +2,7 @@
 import { errorClass } from '#agent/providers/errors.ts';
 import type { Instance } from '#agent/providers/provider.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
-import { pollDelayMs } from './intervals.ts';
-import type { Step } from './step.ts';
+import { pollAgain, type Step } from './step.ts';
 
 /** Asks the provider for the recorded machine and stages what it says. */
 export async function observeInstance(step: Step, providerID: string): Promise<ReconcileResult> {
@@ -52,9 +51,7 @@ function comingUp(step: Step, instance: Instance): ReconcileResult {
   const detail = instance.detail === undefined ? '' : ` (${instance.detail})`;
   draft.setProvisioned('False', 'Provisioning', `instance ${instance.id} is coming up${detail}`);
   draft.applyHealth(deps.verdicts.verdict(draft.key));
-  const { provisioningPoll } = deps.intervals;
-  const delayMs = pollDelayMs(provisioningPoll, draft.provisionedSinceMs(), draft.nowMs());
-  return { requeueAfterMs: delayMs };
+  return pollAgain(step, deps.intervals.provisioningPoll);
 }
 
 /**
@@ -104,9 +101,7 @@ async function destroyForReplacement(
     const note = `replacing instance ${providerID}: ${why}`;
     draft.tell({ type: 'Normal', reason: 'Replacing', action: 'Delete', note });
   }
-  const { deletionPoll } = deps.intervals;
-  const delayMs = pollDelayMs(deletionPoll, draft.provisionedSinceMs(), draft.nowMs());
-  return { requeueAfterMs: delayMs };
+  return pollAgain(step, deps.intervals.deletionPoll);
 }
 
 /** The machine is gone for good; the next pass makes another one. */

@@ -1,8 +1,10 @@
 /** What the steps of a managed Proxy share. */
 import type { Instance, Provider } from '#agent/providers/provider.ts';
+import type { ReconcileResult } from '#agent/runtime/workers.ts';
 import { SPEC_HASH_ANNOTATION } from '#shared/crd/names.ts';
 import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
+import { type PollRange, pollDelayMs } from './intervals.ts';
 
 /** Everything that a step works with. */
 export interface Step {
@@ -28,4 +30,9 @@ export async function findUnrecorded(step: Step): Promise<Instance | undefined> 
   const { uid } = step.draft.proxy.metadata;
   const instances = await step.provider.listByTag(step.signal);
   return instances.find((instance) => instance.uid === uid);
+}
+
+/** Looks again soon, and less often the longer the machine has been on its way up or down. */
+export function pollAgain({ draft }: Step, range: PollRange): ReconcileResult {
+  return { requeueAfterMs: pollDelayMs(range, draft.provisionedSinceMs(), draft.nowMs()) };
 }

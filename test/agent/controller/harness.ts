@@ -1,8 +1,8 @@
 /** One Proxy, a cluster that holds it, and a controller around them, for tests in stepped time. */
-import type { ProxyEvent } from '#agent/controller/deps.ts';
 import { createReconcile } from '#agent/controller/reconcile.ts';
 import type { Verdict } from '#agent/health/verdict-reader.ts';
 import { KubeError } from '#agent/kube/errors.ts';
+import type { ProxyEvent } from '#agent/kube/events.ts';
 import type { Provider } from '#agent/providers/provider.ts';
 import { FINALIZER } from '#shared/crd/names.ts';
 import { type Proxy, type ProxyStatus, proxySchema } from '#shared/crd/proxy.ts';
