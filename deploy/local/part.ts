@@ -6,11 +6,10 @@ import { join } from 'node:path';
 import { request } from 'undici';
 import type { Clock } from '#shared/clock.ts';
 import { type ChildDeps, type ChildSpec, type Exit, startChild } from './process/child.ts';
-import { type LogFile, openLogFile } from './process/log-file.ts';
+import { boundLog, openLogFile } from './process/log-file.ts';
 import { type Supervisor, supervise } from './process/supervisor.ts';
 
 const POLL_MS = 50;
-const LOG_CHECK_MS = 30_000;
 const ANSWER_TIMEOUT_MS = 2_000;
 const TAIL_LINES = 8;
 
@@ -33,18 +32,15 @@ export interface PartSpec extends Omit<ChildSpec, 'output'> {
 }
 
 export interface Part {
-  readonly name: string;
-  readonly logPath: string;
   /** Last lines of its log, for a message about a failure. */
   tail(): string[];
-  supervisor: Supervisor;
+  readonly supervisor: Supervisor;
   stop(graceMs: number): Promise<void>;
 }
 
 /** Starts a part and keeps it running. */
 export function startPart(deps: PartDeps, spec: PartSpec): Part {
-  const logPath = join(deps.logDir, `${spec.name}.log`);
-  const log = openLogFile(logPath);
+  const log = openLogFile(join(deps.logDir, `${spec.name}.log`));
   const tail = () => log.tail(TAIL_LINES);
   const bounding = new AbortController();
   const bounded = boundLog(deps.clock, log, bounding.signal);
@@ -56,24 +52,16 @@ export function startPart(deps: PartDeps, spec: PartSpec): Part {
     onFinal: (reason) => deps.observer.failed(spec.name, [reason, ...tail()].join('\n')),
   });
   return {
-    name: spec.name,
-    logPath,
     tail,
     supervisor,
     async stop(graceMs) {
       await supervisor.stop(graceMs);
       bounding.abort();
       await bounded;
+      log.rotateIfLarge();
       log.close();
     },
   };
-}
-
-async function boundLog(clock: Clock, log: LogFile, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await clock.sleep(LOG_CHECK_MS, signal).catch(() => {});
-    log.rotateIfLarge();
-  }
 }
 
 /** Whether a URL answers 200 now. */

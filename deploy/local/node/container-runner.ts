@@ -7,14 +7,18 @@ import { dirname } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
 import { reasonOf } from '../fault.ts';
 import { type Child, type ChildDeps, type Exit, startChild } from '../process/child.ts';
-import { type LogFile, openLogFile } from '../process/log-file.ts';
+import { boundLog, type LogFile, openLogFile } from '../process/log-file.ts';
 import { nextBackoffMs } from './backoff.ts';
 import { expand } from './container-env.ts';
 import type { ContainerPlace, ImageAdapter } from './image.ts';
-import { type ContainerReport, type ContainerState, restarts } from './pod-status.ts';
+import {
+  type ContainerReport,
+  type ContainerState,
+  restarts,
+  type Terminated,
+} from './pod-status.ts';
 import { networkAttempt, probeLoop } from './probe-loop.ts';
 
-const LOG_CHECK_MS = 30_000;
 /** Exit code of a process that could not be started, as container runtimes have it. */
 const START_FAILED_EXIT_CODE = 128;
 
@@ -60,7 +64,6 @@ export async function runContainer(deps: RunnerDeps): Promise<void> {
 }
 
 type Tell = (change: Partial<ContainerReport>) => void;
-type End = Extract<ContainerState, { kind: 'terminated' }>;
 
 /** What is reported of a container before anything happened to it. */
 export function initialReport(
@@ -86,7 +89,12 @@ async function waitForImage(deps: RunnerDeps, tell: Tell, backoffMs: number): Pr
   await deps.clock.sleep(backoffMs, deps.signal).catch(() => {});
 }
 
-async function crashLoop(deps: RunnerDeps, tell: Tell, end: End, waitMs: number): Promise<void> {
+async function crashLoop(
+  deps: RunnerDeps,
+  tell: Tell,
+  end: Terminated,
+  waitMs: number,
+): Promise<void> {
   const { name } = deps.place.container;
   const message = `back-off ${waitMs / 1000}s restarting failed container=${name}`;
   deps.event('Warning', 'BackOff', message);
@@ -94,7 +102,7 @@ async function crashLoop(deps: RunnerDeps, tell: Tell, end: End, waitMs: number)
 }
 
 /** One life of the container's process. */
-async function runOnce(deps: RunnerDeps, image: ImageAdapter, tell: Tell): Promise<End> {
+async function runOnce(deps: RunnerDeps, image: ImageAdapter, tell: Tell): Promise<Terminated> {
   const { clock, place } = deps;
   const startedAtMs = clock.now();
   let log: LogFile | undefined;
@@ -167,7 +175,7 @@ async function watchOver(
   const started = startupProbe === undefined;
   const running: ContainerState = { kind: 'running', startedAtMs };
   tell({ state: running, started, ready: started && readinessProbe === undefined });
-  const loops = [probe(deps, child, tell, ended), rotateLog(deps.clock, log, ended)];
+  const loops = [probe(deps, child, tell, ended), boundLog(deps.clock, log, ended)];
   try {
     return await child.exited;
   } finally {
@@ -208,11 +216,4 @@ async function probe(
       ? undefined
       : probeLoop(probing, livenessProbe, true, onAlive, signal);
   await Promise.all([readiness, liveness]);
-}
-
-async function rotateLog(clock: Clock, log: LogFile, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await clock.sleep(LOG_CHECK_MS, signal).catch(() => {});
-    if (!signal.aborted) log.rotateIfLarge();
-  }
 }

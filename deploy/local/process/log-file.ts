@@ -11,9 +11,11 @@ import {
   openSync,
   readSync,
 } from 'node:fs';
+import type { Clock } from '#shared/clock.ts';
 
 export const LOG_BYTES_MAX = 10 * 1024 * 1024;
 const TAIL_BYTES_MAX = 16 * 1024;
+const CHECK_MS = 30_000;
 
 export interface LogFile {
   readonly path: string;
@@ -53,4 +55,12 @@ export function openLogFile(path: string, owner?: { uid: number; gid: number }):
       open = false;
     },
   };
+}
+
+/** Keeps a log within its size until `signal` aborts. */
+export async function boundLog(clock: Clock, log: LogFile, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(CHECK_MS, signal).catch(() => {});
+    if (!signal.aborted) log.rotateIfLarge();
+  }
 }
