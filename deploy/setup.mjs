@@ -75,8 +75,8 @@ function setUpNpm() {
   if (reason === undefined) return undefined;
   say(`Installing npm packages (${reason}) …`);
   const { command, args } = npmCommand();
-  // Not `npm ci`: it refuses a lock that lacks an optional package which no registry here offers
-  // (one of vite's, for Windows); `install` follows the lock and leaves such a package out.
+  // Not `npm ci`: it refuses the lock, which lacks an optional package (one of vite's, for Windows);
+  // `install` follows the lock and leaves such a package out.
   const result = spawnSync(command, [...args, 'install', '--no-save', '--no-audit', '--no-fund'], {
     cwd: ROOT,
     env: { ...process.env, PATH: pathWithoutBin() },
