@@ -4,13 +4,11 @@
  * group, because `wrangler dev` starts the Workers runtime as a child of its own.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { constants } from 'node:os';
 import type { Clock } from '#shared/clock.ts';
 import { identify, MARKER, markedGroup } from './identity.ts';
-import { killAll, sendSignal } from './kill.ts';
+import { KILL_WAIT_MS, killAll, sendSignal } from './kill.ts';
 import type { ProcessRecords } from './records.ts';
-
-/** After SIGKILL a process is gone at once, unless the kernel holds it; do not wait for ever. */
-const KILL_WAIT_MS = 5_000;
 
 export interface ChildSpec {
   /** For the records and for messages. */
@@ -48,25 +46,6 @@ export interface ChildDeps {
   readonly records: ProcessRecords;
 }
 
-/** Signal numbers that a process usually ends by, on Linux. */
-const SIGNAL_NUMBERS: Readonly<Record<string, number>> = {
-  SIGHUP: 1,
-  SIGINT: 2,
-  SIGQUIT: 3,
-  SIGILL: 4,
-  SIGTRAP: 5,
-  SIGABRT: 6,
-  SIGBUS: 7,
-  SIGFPE: 8,
-  SIGKILL: 9,
-  SIGUSR1: 10,
-  SIGSEGV: 11,
-  SIGUSR2: 12,
-  SIGPIPE: 13,
-  SIGALRM: 14,
-  SIGTERM: 15,
-};
-
 /** Starts a process; rejects when the program cannot be started at all. */
 export async function startChild(deps: ChildDeps, spec: ChildSpec): Promise<Child> {
   const child = spawn(spec.command, [...spec.args], {
@@ -102,7 +81,7 @@ function started(child: ChildProcess): Promise<void> {
 function exitOf(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => {
-      const number = signal === null ? 0 : (SIGNAL_NUMBERS[signal] ?? 0);
+      const number = signal === null ? 0 : constants.signals[signal];
       resolve({ exitCode: code ?? 128 + number, signal: signal ?? undefined });
     });
   });

@@ -3,7 +3,7 @@ import type { Clock } from '#shared/clock.ts';
 import { isRunning, type ProcessIdentity } from './identity.ts';
 
 /** After SIGKILL a process is gone at once, unless the kernel holds it; do not wait for ever. */
-const KILL_WAIT_MS = 5_000;
+export const KILL_WAIT_MS = 5_000;
 const POLL_MS = 20;
 
 /** SIGKILL to each that still runs, and waits until they are gone. */
