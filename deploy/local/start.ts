@@ -2,9 +2,11 @@
  * `npm start`: brings the stack up, shows one journey through it, and stays up until Ctrl-C.
  *
  * Exit codes: 0 after a stop by Ctrl-C or SIGTERM once everything is up, and for `--once` after
- * the fetched page; 130 or 143 when a signal ends the start before that; 2 for a faulty command
- * line; 1 for everything else, with the reason on standard error.
+ * the fetched page; 130, 143 or 129 when a signal ends the start before that; 2 for a faulty
+ * command line; 1 for everything else, with the reason on standard error.
  */
+import { once } from 'node:events';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { systemClock as clock } from '#shared/clock.ts';
 import { reasonOf, StartFault } from './fault.ts';
@@ -15,8 +17,8 @@ import { runStack } from './stack.ts';
 /** npm hands signals on, but one that is killed cannot: then nobody is left to end the stack. */
 const PARENT_CHECK_MS = 1_000;
 
-const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
-type StopSignal = keyof typeof SIGNAL_EXIT_CODES;
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+type StopSignal = (typeof STOP_SIGNALS)[number];
 
 /** Why a start ends before it is up. */
 class Interrupted extends Error {
@@ -25,7 +27,7 @@ class Interrupted extends Error {
 
   constructor(signal: StopSignal) {
     super(signal);
-    this.exitCode = SIGNAL_EXIT_CODES[signal];
+    this.exitCode = 128 + constants.signals[signal];
   }
 }
 
@@ -80,7 +82,7 @@ async function run(options: StartOptions, output: Output): Promise<number> {
 
 /** A second signal changes nothing: the stop under way is bounded, and leaves no process behind. */
 function listenForSignals(ending: AbortController): void {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  for (const signal of STOP_SIGNALS) {
     process.on(signal, () => ending.abort(new Interrupted(signal)));
   }
 }
@@ -96,10 +98,7 @@ async function endWithParent(ending: AbortController): Promise<void> {
 
 /** Resolves with the exit code when a person or a failed part ends the stack. */
 async function untilEnded(signal: AbortSignal, output: Output): Promise<number> {
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+  if (!signal.aborted) await once(signal, 'abort');
   if (!(signal.reason instanceof Interrupted)) throw signal.reason;
   output.step({ step: 'stopping' });
   return 0;

@@ -2,6 +2,7 @@
  * One pod on this node, from its address to its end. The pod object is only ever read as it is
  * now: `update` and `gone` say that something changed, never what.
  */
+import { once } from 'node:events';
 import { chownSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
@@ -114,7 +115,7 @@ export class PodWorker {
     await Promise.resolve();
     try {
       if (!hasEnded(this.#pod) && this.#why === undefined) await this.#live();
-      await this.#untilEnding();
+      if (this.#why === undefined) await once(this.#ending.signal, 'abort');
       if (this.#why !== 'deleted') return;
       await this.#writer.flush();
       await this.#removeObject();
@@ -122,14 +123,6 @@ export class PodWorker {
       this.#address?.release();
       rmSync(this.#folder, { recursive: true, force: true });
     }
-  }
-
-  #untilEnding(): Promise<void> {
-    const { signal } = this.#ending;
-    if (signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    });
   }
 
   /** From the address to the end of the last container. */
