@@ -7,7 +7,7 @@
  */
 import { once } from 'node:events';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { systemClock as clock } from '#shared/clock.ts';
 import { reasonOf, StartFault } from './fault.ts';
 import { HELP, parseOptions, type StartOptions } from './options.ts';
@@ -64,7 +64,7 @@ async function run(options: StartOptions, output: Output): Promise<number> {
   try {
     const fail = (fault: StartFault) => ending.abort(fault);
     const env = definedOnly(process.env);
-    const root = new URL('../../', import.meta.url).pathname;
+    const root = resolve(import.meta.dirname, '../..');
     const deps = { clock, output, env, root, signal: ending.signal, fail };
     await runStack(deps, options, closing);
     code = options.once ? 0 : await untilEnded(ending.signal, output);
