@@ -38,12 +38,11 @@ export function codeOf(error: Error): ErrorCode {
 export function errorHook(log: Log): (error: Error, c: Context<EdgeEnv>) => Response {
   return (error, c) => {
     const refusal = toApiError(error);
+    const requestId = c.get('requestId');
     if (refusal.code === 'internal' || refusal.code === 'overloaded') {
-      const requestId = c.get('requestId');
       log('error', 'request failed', { requestId, cause: error.message, stack: error.stack });
     }
     const { headers, fields } = refusal.extras;
-    const requestId = c.get('requestId');
     const body = { error: refusal.code, message: refusal.message, requestId, ...fields };
     return c.json(body, ERROR_STATUS[refusal.code], headers);
   };
@@ -62,6 +61,14 @@ export function invalidRequest(error: z.core.$ZodError, code: ErrorCode = 'inval
 export function invalidField(field: string, message: string): ApiError {
   const name = field.slice(0, FIELD_LENGTH_MAX);
   return new ApiError('invalid_request', `${name}: ${message}`, { fields: { field: name } });
+}
+
+/** `overloaded`, with the time after which to try again. */
+export function overloaded(message: string): ApiError {
+  return new ApiError('overloaded', message, {
+    headers: { 'retry-after': String(OVERLOAD_RETRY_SECONDS) },
+    fields: { retryAfterSeconds: OVERLOAD_RETRY_SECONDS },
+  });
 }
 
 /** Descriptions of refusals for a route's definition. */
@@ -91,10 +98,7 @@ function toApiError(error: Error): ApiError {
     });
   }
   if (isOverload(error)) {
-    return new ApiError('overloaded', 'the ledger cannot take the request now; try again', {
-      headers: { 'retry-after': String(OVERLOAD_RETRY_SECONDS) },
-      fields: { retryAfterSeconds: OVERLOAD_RETRY_SECONDS },
-    });
+    return overloaded('the ledger cannot take the request now; try again');
   }
   return new ApiError('internal', 'an unexpected error; the request id finds it in the log');
 }

@@ -13,7 +13,7 @@ import { normalizeTarget } from '#shared/wire/target.ts';
 import type { Guards } from './auth.ts';
 import { jsonBody } from './body.ts';
 import type { EdgeEnv } from './context.ts';
-import { ApiError, invalidField, invalidRequest, refusals } from './errors.ts';
+import { ApiError, invalidField, invalidRequest, overloaded, refusals } from './errors.ts';
 
 const BODY_REFUSALS = ['invalid_request', 'payload_too_large', 'unsupported_media_type'] as const;
 const AUTH_REFUSALS = ['unauthorized', 'auth_not_configured', 'overloaded'] as const;
@@ -33,9 +33,7 @@ export function registerLeases(app: OpenAPIHono<EdgeEnv>, guards: Guards): void 
   const routes = defineRoutes(guards, body);
 
   app.openapi(routes.acquire, async (c) => {
-    const { target, ...request } = c.req.valid('json');
-    const wish = target === undefined ? request : { ...request, target: toTarget(target) };
-    const result = await c.get('ledger').acquire(wish);
+    const result = await c.get('ledger').acquire(withHost(c.req.valid('json')));
     if (!result.ok) throw refusalOf(result);
     return c.json(result.lease, 201);
   });
@@ -61,9 +59,8 @@ export function registerLeases(app: OpenAPIHono<EdgeEnv>, guards: Guards): void 
   app.openapi(
     routes.report,
     async (c) => {
-      const { target, ...report } = c.req.valid('json');
-      const seen = target === undefined ? report : { ...report, target: toTarget(target) };
-      const result = await c.get('ledger').report(c.req.valid('param').id, seen);
+      const report = withHost(c.req.valid('json'));
+      const result = await c.get('ledger').report(c.req.valid('param').id, report);
       if (!result.ok) throw refusalOf(result);
       return c.body(null, 204);
     },
@@ -104,7 +101,7 @@ function defineRoutes({ crawler }: Guards, body: ReturnType<typeof jsonBody>) {
       request: { params, body: json(renewRequestSchema) },
       responses: {
         200: leaseAnswer('The lease, which lives for `ttlSeconds` from now.'),
-        ...refusals('unknown_lease', 'lease_expired', 'proxy_gone', 'ttl_too_long'),
+        ...refusals('unknown_lease', 'lease_expired', 'proxy_gone'),
         ...refusals(...BODY_REFUSALS, 'ttl_too_long', ...AUTH_REFUSALS),
       },
     }),
@@ -150,10 +147,7 @@ function refusalOf(refusal: Refusal): ApiError {
       });
     }
     case 'overloaded':
-      return new ApiError('overloaded', `the ledger is full: ${refusal.reason}`, {
-        headers: { 'retry-after': '1' },
-        fields: { retryAfterSeconds: 1 },
-      });
+      return overloaded(`the ledger is full: ${refusal.reason}`);
     default:
       return new ApiError(refusal.code, REASONS[refusal.code]);
   }
@@ -172,6 +166,12 @@ function noMatch({ noMatch, withheld }: Extract<Refusal, { code: 'no_match' }>):
     fields: noMatch,
     headers: retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) },
   });
+}
+
+/** The request with its target, if it names one, reduced to a host name. */
+function withHost<Request extends { readonly target?: string | undefined }>(request: Request) {
+  const { target, ...rest } = request;
+  return target === undefined ? rest : { ...rest, target: toTarget(target) };
 }
 
 function toTarget(target: string): string {

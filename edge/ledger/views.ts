@@ -5,17 +5,12 @@ import type { Lease, ProxyRecord } from './model.ts';
 
 export function leaseView(lease: Lease, proxy: ProxyRecord, nowMs: number): LeaseView {
   const { row } = lease;
-  const { entry, cluster } = proxy;
+  const { entry } = proxy;
   return {
     leaseID: row.id,
     token: row.token,
     proxy: {
-      cluster: cluster.name,
-      namespace: entry.namespace,
-      name: entry.name,
-      host: entry.host,
-      port: entry.port,
-      protocol: entry.protocol,
+      ...placed(proxy),
       url: proxyUrl(entry),
       attributes: entry.attributes,
       ...measured(entry),
@@ -29,14 +24,9 @@ export function leaseView(lease: Lease, proxy: ProxyRecord, nowMs: number): Leas
 
 /** Without credentials: a listing is for looking, a lease is for using. */
 export function listedProxyView(proxy: ProxyRecord, healthy: boolean): ListedProxy {
-  const { entry, cluster } = proxy;
+  const { entry } = proxy;
   return {
-    cluster: cluster.name,
-    namespace: entry.namespace,
-    name: entry.name,
-    host: entry.host,
-    port: entry.port,
-    protocol: entry.protocol,
+    ...placed(proxy),
     attributes: entry.attributes,
     healthy,
     ...measured(entry),
@@ -67,6 +57,12 @@ function percentEncode(text: string): string {
     /[!'()*]/g,
     (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
   );
+}
+
+/** Which proxy it is and where it is reached. */
+function placed({ cluster, entry }: ProxyRecord) {
+  const { namespace, name, host, port, protocol } = entry;
+  return { cluster: cluster.name, namespace, name, host, port, protocol };
 }
 
 function measured(entry: InventoryEntry): Pick<InventoryEntry, 'egressIP' | 'latencyMillis'> {
