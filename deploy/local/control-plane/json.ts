@@ -11,12 +11,29 @@ export interface JsonObject {
   [key: string]: JsonValue;
 }
 
-/** Short name for {@link JsonValue}. */
-export type Json = JsonValue;
-
 /** Tells a JSON object from every other JSON value. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value if it is an object, else an empty one. */
+export function objectOf(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+/** The value if it is a string, else the empty one. */
+export function stringOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** The objects of a list; none of anything else. */
+export function objects(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
+/** The strings of a list; none of anything else. */
+export function strings(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
 /** Own property of an object; names such as `constructor` never reach the prototype. */
@@ -45,9 +62,4 @@ export function sameJson(left: JsonValue | undefined, right: JsonValue | undefin
   const keys = Object.keys(left);
   if (keys.length !== Object.keys(right).length) return false;
   return keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]));
-}
-
-/** A deep copy that shares nothing with the original. */
-export function cloneJson<T extends JsonValue>(value: T): T {
-  return structuredClone(value);
 }

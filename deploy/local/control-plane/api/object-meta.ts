@@ -1,16 +1,21 @@
 /** Reading and replacing parts of `metadata` in plain JSON objects, without mutating them. */
-import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  objectOf,
+  stringOf,
+  strings,
+} from '../json.ts';
 
 /** `object.metadata`, or an empty object. */
 export function metadataOf(object: JsonObject): JsonObject {
-  const metadata = object.metadata;
-  return isJsonObject(metadata) ? metadata : {};
+  return objectOf(object.metadata);
 }
 
 /** A string field of the metadata, empty when absent. */
 export function metaString(object: JsonObject, field: string): string {
-  const value = metadataOf(object)[field];
-  return typeof value === 'string' ? value : '';
+  return stringOf(metadataOf(object)[field]);
 }
 
 /** A list of strings in the metadata, such as finalizers. */
@@ -59,25 +64,15 @@ export function withFields(
 
 /** An object-valued field, or an empty object. */
 export function objectAt(object: JsonObject, field: string): JsonObject {
-  const value = object[field];
-  return isJsonObject(value) ? value : {};
+  return objectOf(object[field]);
 }
 
 /** A string-valued field, or the empty string. */
 export function stringAt(object: JsonObject, field: string): string {
-  const value = object[field];
-  return typeof value === 'string' ? value : '';
+  return stringOf(object[field]);
 }
 
-export function strings(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
-
-/** The objects of a list-valued field. */
-export function objects(value: JsonValue | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : [];
-}
-
+/** The strings of a map; none of anything else. */
 export function stringMap(value: JsonValue | undefined): Readonly<Record<string, string>> {
   if (!isJsonObject(value)) return {};
   const entries = Object.entries(value).filter(

@@ -8,7 +8,6 @@ import {
   metaStrings,
   nameOf,
   namespaceOf,
-  objects,
   stringAt,
   uidOf,
   withMetadata,
@@ -16,7 +15,7 @@ import {
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '../api/verbs/delete.ts';
 import { mayGo } from '../api/verbs/store-object.ts';
 import type { Verbs } from '../api/verbs/verbs.ts';
-import type { JsonObject } from '../json.ts';
+import { type JsonObject, objects } from '../json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import type { ResourceRegistry } from '../registry/resource-registry.ts';
 import {

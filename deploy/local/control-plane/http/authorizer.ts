@@ -2,9 +2,9 @@
  * RBAC: decides by the roles and bindings in the store, as they are at the moment of the request.
  * Rules only ever allow; what no rule allows is forbidden.
  */
-import { nameOf, namespaceOf, objectAt, objects, stringAt, strings } from '../api/object-meta.ts';
+import { nameOf, namespaceOf, objectAt, stringAt } from '../api/object-meta.ts';
 import { qualifiedResource } from '../api/status-error.ts';
-import type { JsonObject } from '../json.ts';
+import { type JsonObject, objects, strings } from '../json.ts';
 import { storageName } from '../registry/api-resource.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { ADMIN_GROUP, serviceAccountName, type User } from './users.ts';

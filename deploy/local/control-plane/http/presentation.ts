@@ -1,7 +1,7 @@
 /** Objects, lists and events in the form that a client asked for. */
-import { metadataOf, objects } from '../api/object-meta.ts';
+import { metadataOf } from '../api/object-meta.ts';
 import type { WatchEvent } from '../api/verbs/verbs.ts';
-import type { JsonObject } from '../json.ts';
+import { type JsonObject, objects } from '../json.ts';
 import {
   builtinColumns,
   crdColumns,

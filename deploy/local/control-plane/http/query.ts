@@ -9,7 +9,7 @@ import type {
   Selection,
   WatchOptions,
 } from '../api/verbs/verbs.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { type JsonObject, type JsonValue, objectOf } from '../json.ts';
 import { isTrue, type ResourceRequest } from './request-info.ts';
 
 const FIELD_VALIDATIONS = ['Ignore', 'Warn', 'Strict'] as const;
@@ -112,7 +112,7 @@ export function deleteOptions(query: URLSearchParams, body: JsonObject): DeleteO
   if (grace !== undefined && grace !== null && !isWholeNumber(grace)) {
     throw badRequest('gracePeriodSeconds: must be a whole number of seconds, not negative');
   }
-  const preconditions = isJsonObject(body.preconditions) ? body.preconditions : {};
+  const preconditions = objectOf(body.preconditions);
   const orphan = body.orphanDependents ?? flag(query, 'orphanDependents');
   return {
     preconditions: {

@@ -1,6 +1,6 @@
 /** Questions that are asked by creating an object: may I do this, what may I do, who am I. */
-import { objectAt, stringAt, strings } from '../api/object-meta.ts';
-import type { JsonObject } from '../json.ts';
+import { objectAt, stringAt } from '../api/object-meta.ts';
+import { type JsonObject, strings } from '../json.ts';
 import type { Access, Authorizer } from './authorizer.ts';
 import type { User } from './users.ts';
 

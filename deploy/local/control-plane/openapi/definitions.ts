@@ -2,7 +2,7 @@
  * The schemas of both OpenAPI versions: the kinds that are served, their lists, and everything
  * that these refer to.
  */
-import { isJsonObject, type JsonObject, type JsonValue, own, setOwn } from '../json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, objectOf, own, setOwn } from '../json.ts';
 import { builtinDefinitions } from './builtin/index.ts';
 import { LIST_META, OBJECT_META, QUANTITY } from './builtin/meta.gen.ts';
 import { definitionName, listDefinitionName, type OpenApiResource } from './resource.ts';
@@ -92,7 +92,7 @@ function includeRefs(schema: JsonValue, result: JsonObject): void {
 
 function customDefinition(resource: OpenApiResource): JsonObject {
   const { openAPISchema } = resource;
-  const declared = isJsonObject(openAPISchema.properties) ? openAPISchema.properties : {};
+  const declared = objectOf(openAPISchema.properties);
   return {
     ...openAPISchema,
     type: 'object',

@@ -3,7 +3,7 @@
  * form that older kubectl asks for. Field numbers are those of that file; a JSON value without a
  * type of its own travels as YAML, of which JSON is a part.
  */
-import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, objects } from '../json.ts';
 import { MessageWriter } from './protobuf.ts';
 
 /** Writes one JSON keyword as one field. */
@@ -141,7 +141,7 @@ const QUERY_PARAMETER: Message = {
 
 /** ParametersItem.parameter → Parameter.(body | non_body) → the kind of parameter. */
 const parameters: FieldWriter = (writer, field, value) => {
-  for (const parameter of Array.isArray(value) ? value.filter(isJsonObject) : []) {
+  for (const parameter of objects(value)) {
     parameterWriter(parameter.in)(writer, field, parameter);
   }
 };

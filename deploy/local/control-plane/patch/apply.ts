@@ -2,7 +2,7 @@
  * Server-side apply: merges a configuration into the live object, takes out what its manager no
  * longer applies, and keeps the books on who owns which field. Follows structured-merge-diff.
  */
-import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../json.ts';
 import type { SchemaNode } from '../schema/schema-node.ts';
 import { typedProblems } from './applied-config.ts';
 import { type Conflict, findConflicts } from './conflicts.ts';
@@ -91,7 +91,7 @@ export function applyPatch(request: ApplyRequest): ApplyResult {
 }
 
 function selfOf({ manager, applied, subresource }: ApplyRequest) {
-  const apiVersion = typeof applied.apiVersion === 'string' ? applied.apiVersion : '';
+  const apiVersion = stringOf(applied.apiVersion);
   return { manager, operation: 'Apply', apiVersion, subresource } as const;
 }
 
@@ -100,7 +100,7 @@ function configurationOf(request: ApplyRequest): JsonObject {
   const { applied, manager, schema } = request;
   if (manager === '')
     throw new PatchError('unprocessable', 'fieldManager: is required for apply patch');
-  const metadata = isJsonObject(applied.metadata) ? applied.metadata : {};
+  const metadata = objectOf(applied.metadata);
   const sentManaged = metadata.managedFields;
   if (Array.isArray(sentManaged) && sentManaged.length > 0) {
     throw new PatchError('malformed', 'metadata.managedFields must be nil');
@@ -120,7 +120,7 @@ function restrict(applied: JsonObject, scope: WriteScope): JsonObject {
   const { status, ...main } = applied;
   if (scope.subresource === 'status') {
     const { apiVersion = '', kind = '' } = applied;
-    const { name = '', namespace } = isJsonObject(applied.metadata) ? applied.metadata : {};
+    const { name = '', namespace } = objectOf(applied.metadata);
     const metadata = namespace === undefined ? { name } : { name, namespace };
     return { apiVersion, kind, metadata, ...(status !== undefined && { status }) };
   }
@@ -129,7 +129,7 @@ function restrict(applied: JsonObject, scope: WriteScope): JsonObject {
 
 /** `namespace/name; group/version, Kind=kind`, as the API server names what it cannot type. */
 function identity(applied: JsonObject): string {
-  const { name = '', namespace = '' } = isJsonObject(applied.metadata) ? applied.metadata : {};
+  const { name = '', namespace = '' } = objectOf(applied.metadata);
   const version = String(applied.apiVersion ?? '');
   const groupVersion = version.includes('/') ? version : `/${version}`;
   return `${namespace}/${name}; ${groupVersion}, Kind=${applied.kind ?? ''}`;
@@ -140,9 +140,7 @@ function identity(applied: JsonObject): string {
  * them over without a conflict, so that users can change from one to the other.
  */
 function inherited({ live, manager, schema }: ApplyRequest): FieldSet {
-  const metadata = isJsonObject(live?.metadata) ? live.metadata : {};
-  const annotations = isJsonObject(metadata.annotations) ? metadata.annotations : {};
-  const text = annotations[LAST_APPLIED];
+  const text = objectOf(objectOf(live?.metadata).annotations)[LAST_APPLIED];
   if (manager !== KUBECTL || live === undefined || typeof text !== 'string') return EMPTY_SET;
   const last = parseObject(text);
   if (last === undefined) return EMPTY_SET;

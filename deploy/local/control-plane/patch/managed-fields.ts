@@ -1,5 +1,5 @@
 /** `metadata.managedFields`: who owns which fields of an object, read and written. */
-import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
+import { type JsonObject, objectOf, objects, stringOf } from '../json.ts';
 import {
   EMPTY_SET,
   type FieldSet,
@@ -84,19 +84,16 @@ export function sameManager(left: ManagerId, right: ManagerId): boolean {
 
 /** The entries of an object; malformed ones are dropped. */
 export function readManagedFields(object: JsonObject | undefined): ManagedEntry[] {
-  const metadata = object?.metadata;
-  const list = isJsonObject(metadata) ? metadata.managedFields : undefined;
-  if (!Array.isArray(list)) return [];
-  return list.filter(isJsonObject).flatMap((entry) => {
+  return objects(objectOf(object?.metadata).managedFields).flatMap((entry) => {
     const { manager, operation, apiVersion, subresource, time, fieldsV1 } = entry;
     if (operation !== 'Apply' && operation !== 'Update') return [];
     return [
       {
-        manager: text(manager),
+        manager: stringOf(manager),
         operation,
-        apiVersion: text(apiVersion),
-        subresource: text(subresource),
-        time: text(time),
+        apiVersion: stringOf(apiVersion),
+        subresource: stringOf(subresource),
+        time: stringOf(time),
         fields: readFieldsV1(fieldsV1),
       },
     ];
@@ -108,9 +105,7 @@ export function writeManagedFields(
   object: JsonObject,
   entries: readonly ManagedEntry[],
 ): JsonObject {
-  const { managedFields: _replaced, ...metadata } = isJsonObject(object.metadata)
-    ? object.metadata
-    : {};
+  const { managedFields: _replaced, ...metadata } = objectOf(object.metadata);
   const list = capped(entries).sort(compareEntries).map(writeEntry);
   return {
     ...object,
@@ -171,8 +166,4 @@ function compareEntries(left: ManagedEntry, right: ManagedEntry): number {
 
 function compareText(left: string, right: string): number {
   return left < right ? -1 : Number(left > right);
-}
-
-function text(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
 }

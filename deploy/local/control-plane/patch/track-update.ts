@@ -1,5 +1,5 @@
 /** Ownership after an ordinary write (create, update, patch): whoever changed a field owns it. */
-import { isJsonObject, type JsonObject } from '../json.ts';
+import { type JsonObject, objectOf, stringOf } from '../json.ts';
 import type { SchemaNode } from '../schema/schema-node.ts';
 import { EMPTY_SET, isEmptySet, subtractSet, unionSets } from './field-set.ts';
 import { compareFields } from './field-walk.ts';
@@ -33,7 +33,7 @@ export function trackUpdate(update: TrackedUpdate): JsonObject {
   const taken = ownableFields(unionSets(comparison.added, comparison.modified), update);
   const removed = ownableFields(comparison.removed, update);
   if (isEmptySet(taken) && isEmptySet(removed)) return writeManagedFields(after, entries);
-  const apiVersion = typeof after.apiVersion === 'string' ? after.apiVersion : '';
+  const apiVersion = stringOf(after.apiVersion);
   const self = { manager, operation: 'Update', apiVersion, subresource } as const;
   const mine = entries.find((entry) => sameManager(entry, self));
   const others = releaseFields(
@@ -54,8 +54,7 @@ function startingEntries(
   after: JsonObject,
   subresource: string,
 ): ManagedEntry[] {
-  const metadata = isJsonObject(after.metadata) ? after.metadata : {};
-  const sent = metadata.managedFields;
+  const sent = objectOf(after.metadata).managedFields;
   const isSent = Array.isArray(sent) && sent.length > 0 && subresource === '';
   return readManagedFields(isSent ? after : before);
 }

@@ -1,5 +1,5 @@
 /** Tables of the built-in kinds, column by column as the API server defines them. */
-import { isJsonObject, type JsonObject } from '../json.ts';
+import { isJsonObject, type JsonObject, objectOf } from '../json.ts';
 import {
   ageColumn,
   count,
@@ -112,8 +112,7 @@ function nodeStatus(node: JsonObject): string {
 }
 
 function nodeRoles(node: JsonObject): string {
-  const labels = field(node, 'metadata', 'labels');
-  const roles = Object.keys(isJsonObject(labels) ? labels : {})
+  const roles = Object.keys(objectOf(field(node, 'metadata', 'labels')))
     .filter((label) => label.startsWith(ROLE_LABEL) && label !== ROLE_LABEL)
     .map((label) => label.slice(ROLE_LABEL.length));
   return roles.sort().join(',') || NONE;

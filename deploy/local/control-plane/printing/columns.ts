@@ -1,5 +1,5 @@
 /** Columns of a table: what kubectl is told about each, and how a cell comes from an object. */
-import { isJsonObject, type JsonObject, type JsonValue, own } from '../json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, objects, own, stringOf } from '../json.ts';
 import { ageOf } from './human-duration.ts';
 import { compileJsonPath, type JsonPath } from './json-path.ts';
 
@@ -67,13 +67,13 @@ export function crdColumns(additionalPrinterColumns: readonly JsonObject[] = [])
 }
 
 function crdColumn(definition: JsonObject): TableColumn {
-  const type = text(definition.type);
-  const path = tolerantPath(text(definition.jsonPath));
+  const type = stringOf(definition.type);
+  const path = tolerantPath(stringOf(definition.jsonPath));
   return {
-    name: text(definition.name),
+    name: stringOf(definition.name),
     type,
-    format: text(definition.format),
-    description: text(definition.description),
+    format: stringOf(definition.format),
+    description: stringOf(definition.description),
     priority: typeof definition.priority === 'number' ? definition.priority : 0,
     cell: (object, nowMs) => cellOf(type, path(object)[0], nowMs),
   };
@@ -116,20 +116,15 @@ export function field(object: JsonObject, ...path: string[]): JsonValue | undefi
 
 /** The string at a path of fields, or the empty string. */
 export function fieldText(object: JsonObject, ...path: string[]): string {
-  return text(field(object, ...path));
+  return stringOf(field(object, ...path));
 }
 
 /** The objects in the list at a path of fields. */
 export function fieldObjects(object: JsonObject, ...path: string[]): JsonObject[] {
-  const list = field(object, ...path);
-  return Array.isArray(list) ? list.filter(isJsonObject) : [];
+  return objects(field(object, ...path));
 }
 
 /** How many entries a map or list has. */
 export function count(value: JsonValue | undefined): number {
   return typeof value === 'object' && value !== null ? Object.keys(value).length : 0;
-}
-
-function text(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
 }

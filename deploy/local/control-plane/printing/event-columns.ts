@@ -1,5 +1,5 @@
 /** The table of events, for both of their APIs (core `v1` and `events.k8s.io/v1`). */
-import { isJsonObject, type JsonObject } from '../json.ts';
+import { type JsonObject, objectOf } from '../json.ts';
 import { field, fieldText, type TableColumn, textColumn } from './columns.ts';
 import { ageOf, humanDuration } from './human-duration.ts';
 
@@ -7,20 +7,19 @@ export const eventColumns: TableColumn[] = [
   textColumn('Last Seen', lastSeen),
   textColumn('Type', (event) => fieldText(event, 'type')),
   textColumn('Reason', (event) => fieldText(event, 'reason')),
-  textColumn('Object', (event) => subject(event)),
+  textColumn('Object', subject),
   textColumn('Subobject', (event) => fieldText(regarding(event), 'fieldPath'), 1),
   textColumn('Source', source, 1),
   textColumn('Message', (event) =>
     (fieldText(event, 'message') || fieldText(event, 'note')).trim(),
   ),
   textColumn('First Seen', firstSeen, 1),
-  { ...textColumn('Count', seenCount, 1), type: 'string' },
+  textColumn('Count', seenCount, 1),
   { ...textColumn('Name', (event) => fieldText(event, 'metadata', 'name'), 1), format: 'name' },
 ];
 
 function regarding(event: JsonObject): JsonObject {
-  const object = event.involvedObject ?? event.regarding;
-  return isJsonObject(object) ? object : {};
+  return objectOf(event.involvedObject ?? event.regarding);
 }
 
 function subject(event: JsonObject): string {
@@ -31,8 +30,7 @@ function subject(event: JsonObject): string {
 }
 
 function source(event: JsonObject): string {
-  const origin = event.source ?? event.deprecatedSource;
-  const { component = '', host = '' } = isJsonObject(origin) ? origin : {};
+  const { component = '', host = '' } = objectOf(event.source ?? event.deprecatedSource);
   const name = component || event.reportingComponent || event.reportingController || '';
   const place = host || (component ? '' : event.reportingInstance) || '';
   return [name, place].filter((part) => part !== '').join(', ');

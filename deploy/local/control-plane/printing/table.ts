@@ -1,5 +1,5 @@
 /** `meta.k8s.io/v1` Tables: what the server sends to `kubectl get`. */
-import { isJsonObject, type JsonObject } from '../json.ts';
+import { type JsonObject, objectOf } from '../json.ts';
 import type { TableColumn } from './columns.ts';
 
 export { builtinColumns } from './builtin-columns.ts';
@@ -44,6 +44,6 @@ function rowObject(object: JsonObject, include: 'Metadata' | 'Object'): JsonObje
   return {
     kind: 'PartialObjectMetadata',
     apiVersion: 'meta.k8s.io/v1',
-    metadata: isJsonObject(object.metadata) ? object.metadata : {},
+    metadata: objectOf(object.metadata),
   };
 }

@@ -10,13 +10,11 @@ import {
   metaStrings,
   nameOf,
   objectAt,
-  objects,
   stringAt,
-  strings,
   withMetadata,
 } from '../api/object-meta.ts';
 import type { Verbs } from '../api/verbs/verbs.ts';
-import { type JsonObject, sameJson } from '../json.ts';
+import { type JsonObject, objects, sameJson, strings } from '../json.ts';
 import { secondsOf } from '../patch/track-update.ts';
 import type { Change, ObjectStore } from '../storage/object-store.ts';
 import { CRD_STORAGE } from './api-resource.ts';

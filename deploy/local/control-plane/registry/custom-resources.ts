@@ -1,6 +1,6 @@
 /** From a CustomResourceDefinition to the resources that it defines, one for each served version. */
-import { nameOf, objectAt, objects, stringAt, strings } from '../api/object-meta.ts';
-import type { JsonObject } from '../json.ts';
+import { nameOf, objectAt, stringAt } from '../api/object-meta.ts';
+import { type JsonObject, objects, strings } from '../json.ts';
 import { compileResourceSchema } from '../schema/resource-schema.ts';
 import type { ApiResource } from './api-resource.ts';
 import { customResourceStrategy } from './strategies/custom-resource.ts';

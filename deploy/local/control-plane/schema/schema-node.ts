@@ -3,7 +3,16 @@
  * server-side apply, strategic merge). Knows the keywords of structural schemas and of the
  * built-in kinds; `$ref` points into the given definitions and may be recursive.
  */
-import { isJsonObject, type JsonObject, type JsonValue, own } from '../json.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  objectOf,
+  objects,
+  own,
+  stringOf,
+  strings,
+} from '../json.ts';
 
 export type SchemaType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
 
@@ -88,7 +97,7 @@ export function createNodeCompiler(definitions: JsonObject = {}): NodeCompiler {
   }
 
   function compileAll(value: JsonValue | undefined): SchemaNode[] {
-    return Array.isArray(value) ? value.filter(isJsonObject).map(compile) : [];
+    return objects(value).map(compile);
   }
 
   function compileOptional(value: JsonValue | undefined): SchemaNode | undefined {
@@ -97,9 +106,8 @@ export function createNodeCompiler(definitions: JsonObject = {}): NodeCompiler {
 
   function fill(node: MutableNode, schema: JsonObject): void {
     readKeywords(node, schema);
-    const properties = isJsonObject(schema.properties) ? Object.entries(schema.properties) : [];
     node.properties = new Map(
-      properties.flatMap(([name, value]) =>
+      Object.entries(objectOf(schema.properties)).flatMap(([name, value]) =>
         isJsonObject(value) ? [[name, compile(value)] as const] : [],
       ),
     );
@@ -169,25 +177,16 @@ function readKeywords(node: MutableNode, schema: JsonObject): void {
 }
 
 function readRules(value: JsonValue | undefined): ValidationRule[] {
-  if (!Array.isArray(value)) return [];
-  return value.filter(isJsonObject).map((rule) => ({
-    rule: text(rule.rule).trim(),
-    message: text(rule.message).trim(),
-    messageExpression: text(rule.messageExpression).trim(),
-    reason: text(rule.reason),
-    fieldPath: text(rule.fieldPath),
+  return objects(value).map((rule) => ({
+    rule: stringOf(rule.rule).trim(),
+    message: stringOf(rule.message).trim(),
+    messageExpression: stringOf(rule.messageExpression).trim(),
+    reason: stringOf(rule.reason),
+    fieldPath: stringOf(rule.fieldPath),
     optionalOldSelf: rule.optionalOldSelf === true,
   }));
 }
 
 function isSchemaType(value: JsonValue | undefined): value is SchemaType {
   return typeof value === 'string' && TYPES.has(value);
-}
-
-function strings(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
-
-function text(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
 }

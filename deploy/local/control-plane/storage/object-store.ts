@@ -5,7 +5,7 @@
  * answered survives a crash. One counter numbers all writes; it is the `resourceVersion`. A bounded
  * history of changes serves watches and consistent pages; older revisions are "compacted".
  */
-import { isJsonObject, type JsonObject } from '../json.ts';
+import { type JsonObject, objectOf } from '../json.ts';
 import { ChangeHistory } from './change-history.ts';
 import type { Journal } from './journal.ts';
 
@@ -199,8 +199,10 @@ export function entryKey(ref: { readonly namespace: string; readonly name: strin
 }
 
 function stamp(object: JsonObject, revision: number): JsonObject {
-  const metadata = isJsonObject(object.metadata) ? object.metadata : {};
-  return { ...object, metadata: { ...metadata, resourceVersion: String(revision) } };
+  return {
+    ...object,
+    metadata: { ...objectOf(object.metadata), resourceVersion: String(revision) },
+  };
 }
 
 function deepFreeze<T>(value: T): T {

@@ -2,8 +2,9 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { objectAt, objects } from '#deploy/local/control-plane/api/object-meta.ts';
+import { objectAt } from '#deploy/local/control-plane/api/object-meta.ts';
 import { createControlPlane } from '#deploy/local/control-plane/control-plane.ts';
+import { objects } from '#deploy/local/control-plane/json.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
 import { installManifests, PROXIES, PROXY, startTestServer } from './http/api-client.ts';
 

@@ -2,7 +2,7 @@
  * `delete`: an object goes at once unless finalizers, a grace period or its kind keep it; then it
  * carries a deletionTimestamp until the last of them is gone.
  */
-import type { JsonObject } from '../../json.ts';
+import { type JsonObject, objects } from '../../json.ts';
 import type { ApiResource } from '../../registry/api-resource.ts';
 import {
   isDeleting,
@@ -11,7 +11,6 @@ import {
   nameOf,
   namespaceOf,
   objectAt,
-  objects,
   resourceVersionOf,
   stringAt,
   uidOf,

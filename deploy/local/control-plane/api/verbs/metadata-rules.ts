@@ -1,6 +1,6 @@
 /** What `metadata` may hold, worded as the real server words its refusals. */
 import { isDeepStrictEqual } from 'node:util';
-import type { JsonObject } from '../../json.ts';
+import { type JsonObject, objects } from '../../json.ts';
 import type { ApiResource, Strategy } from '../../registry/api-resource.ts';
 import {
   type FieldError,
@@ -9,15 +9,7 @@ import {
   required,
   tooLong,
 } from '../../schema/field-error.ts';
-import {
-  isDeleting,
-  metadataOf,
-  metaMap,
-  metaStrings,
-  nameOf,
-  objects,
-  stringAt,
-} from '../object-meta.ts';
+import { isDeleting, metadataOf, metaMap, metaStrings, nameOf, stringAt } from '../object-meta.ts';
 
 const ANNOTATIONS_BYTES_MAX = 256 * 1024;
 const SUBDOMAIN_LENGTH_MAX = 253;

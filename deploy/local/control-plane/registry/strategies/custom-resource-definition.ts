@@ -1,6 +1,6 @@
 /** CustomResourceDefinitions: what a schema cannot say about names, versions and CEL rules. */
-import { nameOf, objectAt, objects, stringAt } from '../../api/object-meta.ts';
-import { isJsonObject, type JsonObject } from '../../json.ts';
+import { nameOf, objectAt, stringAt } from '../../api/object-meta.ts';
+import { isJsonObject, type JsonObject, objects } from '../../json.ts';
 import { type FieldError, forbidden, invalid, required } from '../../schema/field-error.ts';
 import { compileResourceSchema } from '../../schema/resource-schema.ts';
 import type { Strategy } from '../api-resource.ts';

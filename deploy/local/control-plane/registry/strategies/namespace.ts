@@ -1,13 +1,6 @@
 /** Namespaces: active from the start, emptied before they go. */
-import {
-  metaMap,
-  nameOf,
-  objectAt,
-  stringAt,
-  strings,
-  withMetadata,
-} from '../../api/object-meta.ts';
-import type { JsonObject } from '../../json.ts';
+import { metaMap, nameOf, objectAt, stringAt, withMetadata } from '../../api/object-meta.ts';
+import { type JsonObject, strings } from '../../json.ts';
 import type { Strategy } from '../api-resource.ts';
 import { plainStrategy } from './plain.ts';
 

@@ -1,7 +1,7 @@
 /** Pods: most of the spec is fixed at creation, the node reports status and ends deletion. */
 import { isDeepStrictEqual } from 'node:util';
-import { objectAt, objects, stringAt, withFields } from '../../api/object-meta.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../json.ts';
+import { objectAt, stringAt, withFields } from '../../api/object-meta.ts';
+import { isJsonObject, type JsonObject, type JsonValue, objects } from '../../json.ts';
 import type { FieldError } from '../../schema/field-error.ts';
 import type { Strategy } from '../api-resource.ts';
 import { plainStrategy } from './plain.ts';

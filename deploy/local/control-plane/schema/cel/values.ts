@@ -2,7 +2,7 @@
  * JSON as CEL sees it, guided by the schema: integers become ints (bigint), date-times become
  * timestamps, objects become maps whose property names are escaped as Kubernetes escapes them.
  */
-import { isJsonObject, type JsonObject, type JsonValue } from '../../json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, objectOf } from '../../json.ts';
 import type { SchemaNode } from '../schema-node.ts';
 
 /** A value in a CEL activation. */
@@ -48,7 +48,7 @@ export function toCel(value: JsonValue, node: SchemaNode): CelValue {
 /** The root of a resource: like any object, but of the metadata only the names are visible. */
 export function resourceToCel(object: JsonObject, node: SchemaNode): CelValue {
   const result = objectToCel(object, node);
-  const metadata = isJsonObject(object.metadata) ? object.metadata : {};
+  const metadata = objectOf(object.metadata);
   const visible = VISIBLE_METADATA.flatMap((key): [string, CelValue][] => {
     const value = metadata[key];
     return typeof value === 'string' ? [[key, value]] : [];

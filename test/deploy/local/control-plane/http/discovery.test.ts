@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { nameOf, objectAt, objects } from '#deploy/local/control-plane/api/object-meta.ts';
-import type { JsonObject } from '#deploy/local/control-plane/json.ts';
+import { nameOf, objectAt } from '#deploy/local/control-plane/api/object-meta.ts';
+import { type JsonObject, objects } from '#deploy/local/control-plane/json.ts';
 import { installManifests, startTestServer, type TestServer } from './api-client.ts';
 
 const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { objectAt, objects } from '#deploy/local/control-plane/api/object-meta.ts';
+import { objectAt } from '#deploy/local/control-plane/api/object-meta.ts';
 import { BODY_BYTES_MAX } from '#deploy/local/control-plane/http/body.ts';
+import { objects } from '#deploy/local/control-plane/json.ts';
 import {
   installManifests,
   PROXIES,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { nameOf, objectAt, objects } from '#deploy/local/control-plane/api/object-meta.ts';
+import { nameOf, objectAt } from '#deploy/local/control-plane/api/object-meta.ts';
+import { objects } from '#deploy/local/control-plane/json.ts';
 import {
   installManifests,
   PROXIES,

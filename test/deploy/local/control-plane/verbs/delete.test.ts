@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { objectAt, objects } from '#deploy/local/control-plane/api/object-meta.ts';
-import type { JsonObject } from '#deploy/local/control-plane/json.ts';
+import { objectAt } from '#deploy/local/control-plane/api/object-meta.ts';
+import { type JsonObject, objects } from '#deploy/local/control-plane/json.ts';
 import { at, createTestControlPlane, pod, refusal, WIDGET_CRD, widget } from './control-plane.ts';
 
 const setUp = () => {
