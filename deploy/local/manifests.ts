@@ -30,7 +30,7 @@ const COLLECTIONS: Readonly<
 };
 
 /** All objects of the YAML files of a folder, by file name. */
-export function readManifests(folder: string): JsonObject[] {
+function readManifests(folder: string): JsonObject[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith('.yaml'))
     .sort()
@@ -48,8 +48,21 @@ export function readManifest(file: string): JsonObject[] {
   });
 }
 
+/** Defines the resources and gives the agent its rights; waits until the resources are served. */
+export async function installManifests(
+  { client, clock }: { client: KubeClient; clock: Clock },
+  root: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const definitions = readManifests(join(root, 'deploy', 'crds'));
+  const rules = readManifests(join(root, 'deploy', 'rbac'));
+  const namespaces = rules.filter((object) => object['kind'] === 'Namespace');
+  await applyManifests(client, [...definitions, ...namespaces, ...rules], signal);
+  await whenEstablished({ client, clock }, definitions, signal);
+}
+
 /** Server-side applies objects, one after the other, in their order. */
-export async function applyManifests(
+async function applyManifests(
   client: KubeClient,
   objects: readonly JsonObject[],
   signal: AbortSignal,
@@ -67,7 +80,7 @@ export async function applyManifests(
 }
 
 /** Waits until the resources that CRDs define are served. */
-export async function whenEstablished(
+async function whenEstablished(
   { client, clock }: { client: KubeClient; clock: Clock },
   definitions: readonly JsonObject[],
   signal: AbortSignal,

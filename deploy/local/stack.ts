@@ -2,15 +2,14 @@
  * Brings the whole system up on this machine, in parallel where nothing waits for anything else,
  * and registers how each part ends. What is registered last ends first.
  */
-import { join } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
 import { startAgent } from './agent-process.ts';
 import type { Cluster } from './clusters/cluster.ts';
 import { startEdge } from './edge-process.ts';
 import { StartFault } from './fault.ts';
 import { runJourney } from './journey.ts';
-import { createKubeClient, type KubeClient } from './kube/client.ts';
-import { applyManifests, readManifests, whenEstablished } from './manifests.ts';
+import { createKubeClient } from './kube/client.ts';
+import { installManifests } from './manifests.ts';
 import { startLocalNode } from './node/node.ts';
 import { createSquidImage, findSquid, isSquidImage } from './node/squid-image.ts';
 import type { StartOptions } from './options.ts';
@@ -70,7 +69,7 @@ export async function runStack(
   closing.defer(() => cluster.close());
   const kube = createKubeClient(cluster.access);
   closing.defer(() => kube.close());
-  await prepareCluster(deps, kube);
+  await installManifests({ client: kube, clock }, root, signal);
   output.step({
     step: 'control-plane',
     url: cluster.access.server,
@@ -165,17 +164,6 @@ async function openCluster(
   }
   const { openEmbeddedCluster } = await import('./clusters/embedded.ts');
   return openEmbeddedCluster({ clock }, { port, state });
-}
-
-async function prepareCluster(
-  { clock, root, signal }: StackDeps,
-  client: KubeClient,
-): Promise<void> {
-  const definitions = readManifests(join(root, 'deploy', 'crds'));
-  const rules = readManifests(join(root, 'deploy', 'rbac'));
-  const namespaces = rules.filter((object) => object['kind'] === 'Namespace');
-  await applyManifests(client, [...definitions, ...namespaces, ...rules], signal);
-  await whenEstablished({ client, clock }, definitions, signal);
 }
 
 interface AgentPlace {

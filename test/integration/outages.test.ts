@@ -13,7 +13,7 @@ import {
 } from '#deploy/local/control-plane/control-plane.ts';
 import { startEdge } from '#deploy/local/edge-process.ts';
 import { createKubeClient, type KubeClient, tokenAccess } from '#deploy/local/kube/client.ts';
-import { applyManifests, readManifests } from '#deploy/local/manifests.ts';
+import { installManifests } from '#deploy/local/manifests.ts';
 import { whenAnswering } from '#deploy/local/part.ts';
 import { choosePort } from '#deploy/local/ports.ts';
 import { createProcessRecords } from '#deploy/local/process/records.ts';
@@ -48,10 +48,7 @@ async function openAll(): Promise<void> {
   closing.defer(() => api.close());
   kube = createKubeClient(tokenAccess(api.url, api.caPem, api.adminToken));
   closing.defer(() => kube.close());
-  const rules = readManifests(join(ROOT, 'deploy/rbac'));
-  const namespaces = rules.filter((object) => object['kind'] === 'Namespace');
-  const objects = [...readManifests(join(ROOT, 'deploy/crds')), ...namespaces, ...rules];
-  await applyManifests(kube, objects, AbortSignal.timeout(10_000));
+  await installManifests({ client: kube, clock }, ROOT, AbortSignal.timeout(10_000));
   await startProcesses(api);
 }
 
