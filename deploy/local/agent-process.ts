@@ -9,7 +9,7 @@ import type { StateDir, Tokens } from './state-dir.ts';
 /** Name of this cluster at the edge. */
 export const CLUSTER_NAME = 'local';
 /** The provider that the samples name. */
-export const PROVIDER_NAME = 'local';
+const PROVIDER_NAME = 'local';
 const IMAGE = 'ubuntu/squid:6.6-24.04_edge';
 
 /** Exit code of the agent for a configuration that cannot work. */
@@ -47,9 +47,7 @@ export function startAgent(deps: PartDeps, options: AgentOptions): Part {
   });
 }
 
-export function agentArgs(
-  options: Pick<AgentOptions, 'edgeUrl' | 'metricsPort'> & { state: Pick<StateDir, 'providers'> },
-): string[] {
+function agentArgs(options: AgentOptions): string[] {
   return [
     `--providers-config=${options.state.providers}`,
     `--edge-url=${options.edgeUrl}`,

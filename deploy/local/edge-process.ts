@@ -78,13 +78,7 @@ export function startEdge(deps: PartDeps, options: EdgeOptions): Edge {
 }
 
 /** Command line of `wrangler dev`. Port 0 of the inspector lets two stacks run side by side. */
-export function wranglerArgs({
-  root,
-  port,
-  state,
-}: Pick<EdgeOptions, 'root' | 'port'> & {
-  state: Pick<StateDir, 'edgeStorage' | 'edgeSecrets'>;
-}): string[] {
+function wranglerArgs({ root, port, state }: EdgeOptions): string[] {
   return [
     'dev',
     '--config',

@@ -6,7 +6,7 @@ export const PROXIES_MAX = 500;
 const PORT_MAX = 65535;
 
 /** Exit code for a command line that cannot be understood, as shells have it. */
-export const USAGE_EXIT_CODE = 2;
+const USAGE_EXIT_CODE = 2;
 
 export interface StartOptions {
   /** Stop after the first fetched page. */

@@ -14,7 +14,7 @@ import { eventually } from '#test/integration/eventually.ts';
 
 export const ROOT = resolve(import.meta.dirname, '../..');
 /** First start of a cold machine included. */
-export const START_TIMEOUT_MS = 90_000;
+const START_TIMEOUT_MS = 90_000;
 export const PROXIES = '/apis/crawl.example.com/v1alpha1/namespaces/default/proxies';
 
 /** Why a stack cannot run here; undefined when it can. */

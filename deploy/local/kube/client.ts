@@ -82,7 +82,7 @@ export function createKubeClient(access: KubeAccess): KubeClient {
   };
 }
 
-/** Access by a bearer token, with the server's CA in a file or as text. */
+/** Access by a bearer token, with the server's CA as text. */
 export function tokenAccess(server: string, caPem: string, token: string): KubeAccess {
   const headers = { authorization: `Bearer ${token}` };
   return { server, caPem, headers: async () => headers };

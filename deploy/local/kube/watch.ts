@@ -25,8 +25,6 @@ export interface WatchTarget {
   readonly query?: Readonly<Record<string, string>>;
   /** `object` is undefined when `uid` is gone. Must not throw and must not wait. */
   onChange(uid: string, object: JsonObject | undefined): void;
-  /** After each complete list. */
-  onListed?(): void;
   /** Each failure, once it happened; the loop goes on. */
   onError?(error: unknown): void;
 }
@@ -73,7 +71,6 @@ async function list(deps: WatchDeps, target: WatchTarget, known: Set<string>): P
     known.delete(uid);
     target.onChange(uid, undefined);
   }
-  target.onListed?.();
   return text(metadata(answer)['resourceVersion']);
 }
 

@@ -1,7 +1,7 @@
 /** How long a container waits before it is started again; the figures are the kubelet's. */
 
-export const RESTART_BACKOFF_MS_MIN = 10_000;
-export const RESTART_BACKOFF_MS_MAX = 300_000;
+const RESTART_BACKOFF_MS_MIN = 10_000;
+const RESTART_BACKOFF_MS_MAX = 300_000;
 /** A container that ran this long starts over with the shortest wait. */
 const STABLE_MS = 600_000;
 

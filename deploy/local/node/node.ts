@@ -16,7 +16,7 @@ import { type Pod, parsePod, podPath } from './pod.ts';
 import { pruneLogs } from './pod-logs.ts';
 import { PodWorker, type PodWorkerDeps } from './pod-worker.ts';
 
-export const NODE_NAME = 'local';
+const NODE_NAME = 'local';
 const HOST_IP = '127.0.0.1';
 const STOP_GRACE_MS = 2_000;
 const BIND_RETRY_MS = 1_000;

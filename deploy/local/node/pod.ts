@@ -14,8 +14,6 @@ const probeSchema = z.object({
       scheme: z.enum(['HTTP', 'HTTPS']).default('HTTP'),
     })
     .optional(),
-  exec: z.unknown().optional(),
-  grpc: z.unknown().optional(),
   initialDelaySeconds: z.number().int().min(0).default(0),
   periodSeconds: z.number().int().min(1).default(10),
   timeoutSeconds: z.number().int().min(1).default(1),
@@ -95,7 +93,6 @@ const podSchema = z.object({
     name: z.string(),
     namespace: z.string(),
     uid: z.string(),
-    generation: z.number().int().optional(),
     labels: z.record(z.string(), z.string()).default({}),
     annotations: z.record(z.string(), z.string()).default({}),
     deletionTimestamp: z.string().optional(),
@@ -103,7 +100,6 @@ const podSchema = z.object({
   }),
   spec: z.object({
     nodeName: z.string().default(''),
-    nodeSelector: z.record(z.string(), z.string()).default({}),
     restartPolicy: z.enum(['Always', 'OnFailure', 'Never']).default('Always'),
     terminationGracePeriodSeconds: z.number().int().min(0).default(30),
     containers: z.array(containerSchema),

@@ -75,7 +75,7 @@ function writesOf(change: Change): Write[] {
   }
 }
 
-export class RowStore {
+class RowStore {
   readonly #tables = new Map<string, Map<string, unknown>>();
 
   write(changes: readonly Change[]): void {
