@@ -3,7 +3,7 @@
  * branch on `reason` and people read `message`, so both follow the real server to the letter.
  */
 import type { JsonObject } from '../json.ts';
-import { type FieldError, renderFieldError } from '../schema/field-error.ts';
+import { type FieldError, fieldErrorBody, renderFieldError } from '../schema/field-error.ts';
 
 /** What a message names: the resource (or kind) and group a request was about. */
 export interface StatusSubject {
@@ -110,7 +110,7 @@ export function alreadyExists(subject: StatusSubject, name: string): StatusError
   return new StatusError(409, 'AlreadyExists', message, details(subject, name));
 }
 
-export const STALE_OBJECT =
+const STALE_OBJECT =
   'the object has been modified; please apply your changes to the latest version and try again';
 
 export function conflict(
@@ -120,6 +120,18 @@ export function conflict(
 ): StatusError {
   const message = `Operation cannot be fulfilled on ${qualifiedResource(subject)} "${name}": ${why}`;
   return new StatusError(409, 'Conflict', message, details(subject, name));
+}
+
+/** The request is meant for an object of this uid or version, and the stored one has another. */
+export function preconditionFailed(
+  subject: StatusSubject,
+  name: string,
+  what: 'UID' | 'ResourceVersion',
+  wanted: string,
+  actual: string,
+): StatusError {
+  const why = `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${actual}`;
+  return conflict(subject, name, why);
 }
 
 /** Server-side apply met fields of other managers; one cause per field. */
@@ -153,17 +165,14 @@ export function invalid(
   const rendered = errors.map(renderFieldError);
   const list = rendered.length === 1 ? rendered[0] : `[${rendered.join(', ')}]`;
   const message = `${qualifiedKind(subject)} "${name}" is invalid: ${list}`;
-  const causes = errors.map((error, index) => ({
+  const causes = errors.map((error) => ({
     reason: error.type,
-    message: (rendered[index] ?? '').slice(error.field.length + 2),
+    message: fieldErrorBody(error),
     field: error.field,
   }));
-  return new StatusError(422, 'Invalid', message, {
-    ...(name !== '' && { name }),
-    ...(subject.group !== '' && { group: subject.group }),
-    kind: subject.kind,
-    causes,
-  });
+  // Faults of an object name its kind where others name the resource.
+  const ofKind = { ...subject, plural: subject.kind };
+  return new StatusError(422, 'Invalid', message, details(ofKind, name, { causes }));
 }
 
 /** The resource version asked for is newer than anything this server has written. */

@@ -1,6 +1,6 @@
 /** The `binding` subresource of pods: how a scheduler gives a pod its node, once. */
 import { objectAt, stringAt, uidOf, withFields } from '../api/object-meta.ts';
-import { badRequest, conflict } from '../api/status-error.ts';
+import { badRequest, conflict, preconditionFailed } from '../api/status-error.ts';
 import type { Verbs, WriteOptions } from '../api/verbs/verbs.ts';
 import type { JsonObject } from '../json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
@@ -19,8 +19,7 @@ export function bindPod(
   const pod = verbs.get(resource, namespace, name);
   const uid = uidOf(binding);
   if (uid !== '' && uid !== uidOf(pod)) {
-    const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${uidOf(pod)}`;
-    throw conflict(resource, name, why);
+    throw preconditionFailed(resource, name, 'UID', uid, uidOf(pod));
   }
   const spec = objectAt(pod, 'spec');
   const assigned = stringAt(spec, 'nodeName');

@@ -16,7 +16,7 @@ import {
   uidOf,
   withMetadata,
 } from '../object-meta.ts';
-import { conflict, StatusError } from '../status-error.ts';
+import { preconditionFailed, StatusError } from '../status-error.ts';
 import { mustGet, refOf, shown, timestamp, type VerbDeps } from './context.ts';
 import { listObjects } from './list.ts';
 import { mayGo } from './store-object.ts';
@@ -83,8 +83,7 @@ function assertPreconditions(
   ] as const;
   for (const [what, wanted, actual] of checks) {
     if (wanted === undefined || wanted === actual) continue;
-    const why = `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${actual}`;
-    throw conflict(resource, nameOf(stored), why);
+    throw preconditionFailed(resource, nameOf(stored), what, wanted, actual);
   }
 }
 

@@ -21,8 +21,8 @@ import { mustGet, refOf, shown, timestamp, type VerbDeps } from './context.ts';
 import { prepareNew, storePrepared } from './create.ts';
 import { decodeObject, strictPatchError } from './decode.ts';
 import { finalizerWarnings } from './metadata-rules.ts';
-import { storeChanged, withOwnership } from './store-object.ts';
-import { assertAddressed, assertFresh, prepareChanged } from './update.ts';
+import { storeChanged } from './store-object.ts';
+import { assertAddressed, assertFresh, prepareChanged, replaceObject } from './update.ts';
 import type { PatchOptions, PatchType, WriteResult } from './verbs.ts';
 
 const CUSTOM_PATCH_TYPES = [
@@ -55,13 +55,7 @@ export function patchObject(
   assertAddressed(resource, ref, patched);
   const onStrict = strictPatchError(patched);
   const decoded = decodeObject(resource, patched, options.fieldValidation, onStrict);
-  assertFresh(resource, stored, decoded.object);
-  const next = prepareChanged(deps, resource, stored, decoded.object, options);
-  const owned = withOwnership(deps, resource, live, next, options);
-  return {
-    object: storeChanged(deps, resource, ref, stored, owned, options),
-    warnings: [...decoded.warnings, ...finalizerWarnings(decoded.object)],
-  };
+  return replaceObject(deps, resource, ref, stored, decoded, options);
 }
 
 function patchedObject(

@@ -13,10 +13,10 @@ import {
   withFields,
   withMetadata,
 } from '../object-meta.ts';
-import { badRequest, conflict, invalid, notFound } from '../status-error.ts';
+import { badRequest, conflict, invalid, notFound, preconditionFailed } from '../status-error.ts';
 import { refOf, shown, timestamp, type VerbDeps } from './context.ts';
 import { createObject } from './create.ts';
-import { decodeObject } from './decode.ts';
+import { type Decoded, decodeObject } from './decode.ts';
 import { finalizerWarnings, validateMetadataUpdate } from './metadata-rules.ts';
 import { storeChanged, toStored, withOwnership } from './store-object.ts';
 import type { UpdateOptions, WriteResult } from './verbs.ts';
@@ -38,7 +38,19 @@ export function updateObject(
     const named = withMetadata(body, { name });
     return createObject(deps, resource, namespace, named, options);
   }
-  const { object, warnings } = decodeObject(resource, body, options.fieldValidation);
+  const decoded = decodeObject(resource, body, options.fieldValidation);
+  return replaceObject(deps, resource, ref, stored, decoded, options);
+}
+
+/** Stores a replacement that was sent, or that a patch other than apply made of the stored object. */
+export function replaceObject(
+  deps: VerbDeps,
+  resource: ApiResource,
+  ref: ObjectRef,
+  stored: JsonObject,
+  { object, warnings }: Decoded,
+  options: UpdateOptions,
+): WriteResult {
   assertFresh(resource, stored, object);
   const next = prepareChanged(deps, resource, stored, object, options);
   const owned = withOwnership(deps, resource, shown(resource, stored), next, options);
@@ -78,8 +90,7 @@ export function assertFresh(resource: ApiResource, stored: JsonObject, object: J
   const name = nameOf(stored);
   const [uid, resourceVersion] = [uidOf(object), resourceVersionOf(object)];
   if (uid !== '' && uid !== uidOf(stored)) {
-    const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${uidOf(stored)}`;
-    throw conflict(resource, name, why);
+    throw preconditionFailed(resource, name, 'UID', uid, uidOf(stored));
   }
   if (resourceVersion !== '' && resourceVersion !== resourceVersionOf(stored)) {
     throw conflict(resource, name);
