@@ -5,6 +5,7 @@ import { type ApiResource, apiVersionOf } from '../../registry/api-resource.ts';
 import type { ResourceRegistry } from '../../registry/resource-registry.ts';
 import type { ObjectRef, ObjectStore } from '../../storage/object-store.ts';
 import { notFound } from '../status-error.ts';
+import { rfc3339 } from './times.ts';
 
 export interface VerbDeps {
   readonly store: ObjectStore;
@@ -43,6 +44,5 @@ export function shown(resource: ApiResource, stored: JsonObject): JsonObject {
 
 /** RFC 3339 time of now, in whole seconds as API objects carry it. */
 export function timestamp(clock: Clock, offsetSeconds = 0): string {
-  const date = new Date(clock.now() + offsetSeconds * 1000);
-  return date.toISOString().replace(/\.\d+Z$/, 'Z');
+  return rfc3339(clock.now() + offsetSeconds * 1000);
 }

@@ -54,9 +54,15 @@ function walk(node: SchemaNode | undefined, value: JsonValue, field: string): Js
   return result;
 }
 
-/** RFC 3339 in UTC and whole seconds; what is no time stays for validation to refuse. */
+/** RFC 3339 in UTC and whole seconds. */
+export function rfc3339(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+/** The same of a text; what is no time stays for validation to refuse. */
 export function canonicalTime(text: string): string {
-  return parse(text)?.seconds.concat('Z') ?? text;
+  const time = parse(text);
+  return time === undefined ? text : rfc3339(time.ms);
 }
 
 /** The same with six decimals, as leases and events carry them. */
@@ -64,12 +70,11 @@ export function canonicalMicroTime(text: string): string {
   const time = parse(text);
   if (time === undefined) return text;
   const micros = time.fraction.padEnd(MICRO_DIGITS, '0').slice(0, MICRO_DIGITS);
-  return `${time.seconds}.${micros}Z`;
+  return rfc3339(time.ms).replace('Z', `.${micros}Z`);
 }
 
-function parse(text: string): { seconds: string; fraction: string } | undefined {
+function parse(text: string): { ms: number; fraction: string } | undefined {
   const [matched, fraction = ''] = TIME.exec(text) ?? [];
   const ms = matched === undefined ? Number.NaN : Date.parse(text);
-  if (Number.isNaN(ms)) return undefined;
-  return { seconds: new Date(ms).toISOString().replace(/\.\d+Z$/, ''), fraction };
+  return Number.isNaN(ms) ? undefined : { ms, fraction };
 }

@@ -2,6 +2,7 @@
  * Kubernetes' protocol buffer envelope to JSON: four magic bytes, then a `runtime.Unknown` that
  * names the type and holds the object. kubectl falls back on nothing when it is refused.
  */
+import { rfc3339 } from '../../api/verbs/times.ts';
 import { type JsonObject, type JsonValue, setOwn } from '../../json.ts';
 import { type Field, type Message, messageOf } from './messages.ts';
 
@@ -145,8 +146,7 @@ function addEntry(
 function addTime(result: JsonObject, name: string, bytes: Buffer): void {
   for (const { number, value } of fieldsOf(bytes)) {
     if (number !== 1 || typeof value !== 'bigint') continue;
-    const date = new Date(Number(BigInt.asIntN(64, value)) * 1000);
-    const isValid = !Number.isNaN(date.getTime());
-    if (isValid) result[name] = date.toISOString().replace(/\.\d+Z$/, 'Z');
+    const ms = Number(BigInt.asIntN(64, value)) * 1000;
+    if (!Number.isNaN(new Date(ms).getTime())) result[name] = rfc3339(ms);
   }
 }
