@@ -58,13 +58,22 @@ export function compileResourceSchema(
   const definitions = { ...metaDefinitions, ...options.definitions };
   const root = compileRoot(openAPIV3Schema, definitions);
   const problems = listRuleProblems(root);
+  const isRuled = hasRules(root);
+  const isLenient = options.lenientStatus === true;
   return {
     root,
     problems,
     unknownFields: (object) => listUnknownFields(object, root),
     prune: (object) => asObject(pruneValue(object, root)),
     applyDefaults: (object) => asObject(defaultValue(object, root)),
-    validate: (object, old) => validateObject(object, old, root, options.lenientStatus === true),
+    validate: (object, old) => {
+      const found = validateValue(object, old, root);
+      const errors = isLenient ? found.filter((error) => !isMissingInStatus(error)) : found;
+      if (!errors.some((error) => BLOCKING.has(error.type))) {
+        return [...errors, ...validateRules(object, old, root)];
+      }
+      return isRuled ? [...errors, invalid(NO_FIELD, null, RULES_NOT_CHECKED)] : errors;
+    },
   };
 }
 
@@ -85,20 +94,8 @@ function compileRoot(schema: JsonObject, definitions: JsonObject): SchemaNode {
   return { ...declared, type: 'object', nullable: false, properties };
 }
 
-function validateObject(
-  object: JsonObject,
-  old: JsonObject | undefined,
-  root: SchemaNode,
-  lenientStatus: boolean,
-): FieldError[] {
-  const errors = validateValue(object, old, root).filter(
-    (error) =>
-      !(lenientStatus && error.type === 'FieldValueRequired' && error.field.startsWith('status.')),
-  );
-  if (errors.some((error) => BLOCKING.has(error.type))) {
-    return hasRules(root) ? [...errors, invalid(NO_FIELD, null, RULES_NOT_CHECKED)] : errors;
-  }
-  return [...errors, ...validateRules(object, old, root)];
+function isMissingInStatus({ type, field }: FieldError): boolean {
+  return type === 'FieldValueRequired' && field.startsWith('status.');
 }
 
 function hasRules(node: SchemaNode, seen: Set<SchemaNode> = new Set()): boolean {
