@@ -12,6 +12,7 @@ import {
   uidOf,
   withMetadata,
 } from '../api/object-meta.ts';
+import { refOf } from '../api/verbs/context.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '../api/verbs/delete.ts';
 import { mayGo } from '../api/verbs/store-object.ts';
 import type { Verbs } from '../api/verbs/verbs.ts';
@@ -97,7 +98,7 @@ class GarbageCollector {
   #check(ref: ObjectRef): void {
     const { store, registry, verbs } = this.#deps;
     const object = store.get(ref);
-    const resource = registry.stored().find(({ storage }) => storage === ref.resource);
+    const resource = registry.storedAs(ref.resource);
     if (object === undefined || resource === undefined) return;
     if (isDeleting(object)) {
       this.#finalize(resource, ref, object);
@@ -132,11 +133,7 @@ class GarbageCollector {
     const { store, registry } = this.#deps;
     const resource = registry.findKind(stringAt(owner, 'apiVersion'), stringAt(owner, 'kind'));
     if (resource === undefined) return undefined;
-    const ref = {
-      resource: resource.storage,
-      namespace: resource.namespaced ? namespace : '',
-      name: stringAt(owner, 'name'),
-    };
+    const ref = refOf(resource, namespace, stringAt(owner, 'name'));
     const object = store.get(ref);
     if (object === undefined || uidOf(object) !== stringAt(owner, 'uid')) return undefined;
     return { resource, ref, object };
@@ -160,7 +157,7 @@ class GarbageCollector {
   #deleteDependent(ref: ObjectRef): void {
     const { store, registry, verbs } = this.#deps;
     const object = store.get(ref);
-    const resource = registry.stored().find(({ storage }) => storage === ref.resource);
+    const resource = registry.storedAs(ref.resource);
     if (object === undefined || resource === undefined || isDeleting(object)) return;
     verbs.delete(resource, ref.namespace, ref.name, { propagationPolicy: 'Foreground' });
   }

@@ -13,10 +13,10 @@ import {
   stringAt,
   withMetadata,
 } from '../api/object-meta.ts';
+import { timestamp } from '../api/verbs/context.ts';
 import type { Verbs } from '../api/verbs/verbs.ts';
 import { type JsonObject, objects, sameJson, strings } from '../json.ts';
-import { secondsOf } from '../patch/track-update.ts';
-import type { Change, ObjectStore } from '../storage/object-store.ts';
+import type { Change, ObjectRef, ObjectStore } from '../storage/object-store.ts';
 import { CRD_STORAGE } from './api-resource.ts';
 import { crdNames, customResources, storageVersion } from './custom-resources.ts';
 import type { ResourceRegistry } from './resource-registry.ts';
@@ -38,13 +38,17 @@ export function startCrdController(deps: CrdControllerDeps): () => void {
       if (type === 'DELETED') withdraw(deps, ref.name);
       else syncDefinition(deps, object);
     } else if (type === 'DELETED') {
-      const crd = store.get({ resource: CRD_STORAGE, namespace: '', name: ref.resource });
+      const crd = store.get(crdRef(ref.resource));
       if (crd !== undefined && isDeleting(crd)) releaseWhenEmpty(deps, crd);
     }
   };
   const stop = store.subscribe(onChange);
   for (const crd of store.list(CRD_STORAGE)) syncDefinition(deps, crd);
   return stop;
+}
+
+function crdRef(name: string): ObjectRef {
+  return { resource: CRD_STORAGE, namespace: '', name };
 }
 
 /** Another definition may have waited for the names that are free now. */
@@ -56,20 +60,20 @@ function withdraw(deps: CrdControllerDeps, name: string): void {
 function syncDefinition(deps: CrdControllerDeps, crd: JsonObject): void {
   const { store, registry, verbs } = deps;
   const name = nameOf(crd);
-  const current = store.get({ resource: CRD_STORAGE, namespace: '', name });
   // A later change follows and does the work.
-  if (current !== crd) return;
+  if (store.get(crdRef(name)) !== crd) return;
+  const resources = customResources(crd);
   const clash = nameClash(registry, crd);
-  if (clash === undefined) registry.replaceCustom(name, customResources(crd));
+  if (clash === undefined) registry.replaceCustom(name, resources);
   if (isDeleting(crd)) {
-    for (const resource of customResources(crd).slice(0, 1)) {
-      verbs.deleteCollection(resource, {}, {});
-    }
+    // Every version shows all of the objects.
+    const [first] = resources;
+    if (first !== undefined) verbs.deleteCollection(first, {}, {});
     releaseWhenEmpty(deps, crd);
     return;
   }
   const next = withFinalizer({ ...crd, status: nextStatus(deps, crd, clash) });
-  if (!sameJson(next, crd)) store.put({ resource: CRD_STORAGE, namespace: '', name }, next);
+  if (!sameJson(next, crd)) store.put(crdRef(name), next);
 }
 
 function nameClash(registry: ResourceRegistry, crd: JsonObject): string | undefined {
@@ -87,7 +91,7 @@ function withFinalizer(crd: JsonObject): JsonObject {
 function releaseWhenEmpty({ store, registry }: CrdControllerDeps, crd: JsonObject): void {
   const name = nameOf(crd);
   if (store.count(name) > 0) return;
-  const ref = { resource: CRD_STORAGE, namespace: '', name };
+  const ref = crdRef(name);
   const finalizers = metaStrings(crd, 'finalizers').filter((one) => one !== CLEANUP_FINALIZER);
   registry.replaceCustom(name, []);
   if (finalizers.length === 0) store.remove(ref);
@@ -114,7 +118,7 @@ function nextStatus(
       clash === undefined ? 'the initial names have been accepted' : 'not all names are accepted',
   });
   const before = objects(status.conditions);
-  const time = secondsOf(new Date(clock.now()).toISOString());
+  const time = timestamp(clock);
   return {
     ...status,
     conditions: [accepted, established].map((one) => withTransition(one, before, time)),

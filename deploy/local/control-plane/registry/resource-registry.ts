@@ -11,7 +11,7 @@ export class ResourceRegistry {
     this.#builtin = builtin;
   }
 
-  /** Grows when the set of resources changes; caches of discovery key on it. */
+  /** Grows when the set of resources changes; the OpenAPI documents are kept until then. */
   get generation(): number {
     return this.#generation;
   }
@@ -35,6 +35,11 @@ export class ResourceRegistry {
     );
   }
 
+  /** The resource whose objects are stored under a name; of twins the first. */
+  storedAs(storage: string): ApiResource | undefined {
+    return this.all().find((resource) => resource.storage === storage);
+  }
+
   /** One resource for each storage name; twins give the first. */
   stored(): readonly ApiResource[] {
     const byStorage = new Map<string, ApiResource>();
@@ -42,17 +47,6 @@ export class ResourceRegistry {
       if (!byStorage.has(resource.storage)) byStorage.set(resource.storage, resource);
     }
     return [...byStorage.values()];
-  }
-
-  /** Groups in discovery order, each with its versions, preferred first. */
-  groups(): ReadonlyMap<string, readonly string[]> {
-    const groups = new Map<string, string[]>();
-    for (const { group, version } of this.all()) {
-      const versions = groups.get(group) ?? [];
-      if (!versions.includes(version)) versions.push(version);
-      groups.set(group, versions);
-    }
-    return groups;
   }
 
   inGroupVersion(group: string, version: string): readonly ApiResource[] {

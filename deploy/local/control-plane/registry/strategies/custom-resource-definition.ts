@@ -4,6 +4,7 @@ import { isJsonObject, type JsonObject, objects } from '../../json.ts';
 import { type FieldError, forbidden, invalid, required } from '../../schema/field-error.ts';
 import { compileResourceSchema } from '../../schema/resource-schema.ts';
 import type { Strategy } from '../api-resource.ts';
+import { crdNames } from '../custom-resources.ts';
 import { plainStrategy } from './plain.ts';
 
 export const crdStrategy: Strategy = {
@@ -22,18 +23,13 @@ export const crdStrategy: Strategy = {
 /** The names that may be left out, spelled out as the real server stores them. */
 function withNames(crd: JsonObject): JsonObject {
   const spec = objectAt(crd, 'spec');
-  const names = objectAt(spec, 'names');
-  const kind = stringAt(names, 'kind');
+  const { kind, singular, listKind } = crdNames(crd);
   if (kind === '') return crd;
   return {
     ...crd,
     spec: {
       ...spec,
-      names: {
-        ...names,
-        singular: stringAt(names, 'singular') || kind.toLowerCase(),
-        listKind: stringAt(names, 'listKind') || `${kind}List`,
-      },
+      names: { ...objectAt(spec, 'names'), singular, listKind },
       conversion: spec.conversion ?? { strategy: 'None' },
     },
   };
