@@ -11,16 +11,8 @@ import { LeaseApiError, type LeaseClient } from '#shared/client/lease-client.ts'
 import { systemClock } from '#shared/clock.ts';
 import type { ListedProxy } from '#shared/wire/lease.ts';
 import { eventually } from '#test/integration/eventually.ts';
-import {
-  cannotRun,
-  cleanUp,
-  leftOf,
-  newStateDir,
-  PROXIES,
-  type Stack,
-  startStack,
-  whole,
-} from './stack.ts';
+import { createProxy, PROXIES } from '#test/integration/proxy-objects.ts';
+import { cannotRun, cleanUp, leftOf, newStateDir, type Stack, startStack, whole } from './stack.ts';
 
 const run = promisify(execFile);
 
@@ -39,6 +31,15 @@ async function atEdge(name: string): Promise<ListedProxy | undefined> {
   return (await leases.proxies()).proxies.find((one) => one.name === name);
 }
 
+function setAttributes(name: string, attributes: JsonObject): Promise<JsonObject> {
+  return kube.request({
+    method: 'PATCH',
+    path: `${PROXIES}/${name}`,
+    contentType: 'application/merge-patch+json',
+    body: { spec: { attributes } },
+  });
+}
+
 /** Squid processes of the stack that listen on an address. */
 function squidAt(ip: string): ProcessIdentity[] {
   return leftOf(stack.stateDir).filter(({ pid }) => {
@@ -47,14 +48,6 @@ function squidAt(ip: string): ProcessIdentity[] {
     if (!args[0]?.endsWith('squid') || config === undefined) return false;
     return readFileSync(config, 'utf8').includes(`tcp_outgoing_address ${ip}\n`);
   });
-}
-
-function processNamed(word: string): ProcessIdentity {
-  const found = leftOf(stack.stateDir).find(({ pid }) =>
-    readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(word),
-  );
-  if (found === undefined) throw new Error(`no process ${word}`);
-  return found;
 }
 
 describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
@@ -83,17 +76,10 @@ describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
   });
 
   it('an edit of the attributes is at the edge within a second', async () => {
-    const change = (color: string) =>
-      kube.request({
-        method: 'PATCH',
-        path: `${PROXIES}/sample-1`,
-        contentType: 'application/merge-patch+json',
-        body: { spec: { attributes: { color } } },
-      });
     const tookMs: number[] = [];
     for (const color of ['red', 'green', 'blue']) {
       const editedMs = systemClock.monotonicMs();
-      await change(color);
+      await setAttributes('sample-1', { color });
       await eventually(async () => {
         expect((await atEdge('sample-1'))?.attributes).toMatchObject({ color });
       }, 5_000);
@@ -134,7 +120,7 @@ describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
       code: 'no_match',
       body: { considered: 1, inCooldown: 1 },
     });
-    const edge = processNamed('wrangler');
+    const edge = stack.processNamed('wrangler');
     process.kill(edge.pid, 'SIGKILL');
     await eventually(() => expect(isRunning(edge)).toBe(false));
     const again = await eventually(() => leases.get(held.leaseID), 30_000);
@@ -152,9 +138,11 @@ describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
 
   it('a killed agent is started again and proxies stay as they are', async () => {
     const before = await proxy('sample-3');
-    const agent = processNamed('agent/main.ts');
+    const agent = stack.processNamed('agent/main.ts');
     process.kill(agent.pid, 'SIGKILL');
-    await eventually(() => expect(processNamed('agent/main.ts').pid).not.toBe(agent.pid), 20_000);
+    await eventually(() => {
+      expect(stack.processNamed('agent/main.ts').pid).not.toBe(agent.pid);
+    }, 20_000);
     await eventually(async () => {
       const { agents } = await leases.stats();
       expect(agents).toMatchObject([{ cluster: 'local', proxies: 3, stale: false }]);
@@ -165,17 +153,7 @@ describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
   }, 60_000);
 
   it('a Proxy that breaks the rules is refused with the field named', async () => {
-    const create = (spec: JsonObject) =>
-      kube.request({
-        method: 'POST',
-        path: PROXIES,
-        body: {
-          apiVersion: 'crawl.example.com/v1alpha1',
-          kind: 'Proxy',
-          metadata: { name: 'wrong' },
-          spec,
-        },
-      });
+    const create = (spec: JsonObject) => createProxy(kube, 'wrong', spec);
     await expect(create({ mode: 'Managed' })).rejects.toThrow('spec.provider');
     await expect(create({ mode: 'External', provider: 'local' })).rejects.toThrow('spec.endpoint');
     await expect(create({ provider: 'local', port: 0 })).rejects.toThrow('spec.port');
@@ -184,12 +162,7 @@ describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
   it('a deleted Proxy takes its Squid and its leases with it', async () => {
     const { ip } = await proxy('sample-3');
     expect(squidAt(ip)).toHaveLength(1);
-    await kube.request({
-      method: 'PATCH',
-      path: `${PROXIES}/sample-3`,
-      contentType: 'application/merge-patch+json',
-      body: { spec: { attributes: { only: 'this' } } },
-    });
+    await setAttributes('sample-3', { only: 'this' });
     const lease = await eventually(() => leases.acquire({ selector: { only: 'this' } }));
     await kube.request({ method: 'DELETE', path: `${PROXIES}/sample-3` });
     await eventually(async () => {

@@ -3,17 +3,9 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { eventually } from '#test/integration/eventually.ts';
+import { createProxy } from '#test/integration/proxy-objects.ts';
 import { type ForwardProxy, startForwardProxy } from './forward-proxy.ts';
-import {
-  cannotRun,
-  cleanUp,
-  leftOf,
-  newStateDir,
-  PROXIES,
-  type Stack,
-  startStack,
-  whole,
-} from './stack.ts';
+import { cannotRun, cleanUp, newStateDir, type Stack, startStack, whole } from './stack.ts';
 
 const COUNT = 200;
 const LISTED_MS_MAX = 15_000;
@@ -24,12 +16,9 @@ let forward: ForwardProxy;
 
 /** Resident memory of the agent in MiB. */
 function agentRssMib(): number {
-  for (const { pid } of leftOf(stack.stateDir)) {
-    if (!readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('agent/main.ts')) continue;
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
-  }
-  throw new Error('no agent');
+  const { pid } = stack.processNamed('agent/main.ts');
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
 }
 
 describe.skipIf(cannotRun !== undefined)(whole(`${COUNT} External proxies`), () => {
@@ -48,19 +37,10 @@ describe.skipIf(cannotRun !== undefined)(whole(`${COUNT} External proxies`), () 
     const leases = stack.leases();
     const appliedMs = systemClock.monotonicMs();
     const creating = Array.from({ length: COUNT }, (_, index) =>
-      kube.request({
-        method: 'POST',
-        path: PROXIES,
-        body: {
-          apiVersion: 'crawl.example.com/v1alpha1',
-          kind: 'Proxy',
-          metadata: { name: `external-${index}` },
-          spec: {
-            mode: 'External',
-            endpoint: { host: '127.0.0.1', port: forward.port },
-            attributes: { pool: 'external' },
-          },
-        },
+      createProxy(kube, `external-${index}`, {
+        mode: 'External',
+        endpoint: { host: '127.0.0.1', port: forward.port },
+        attributes: { pool: 'external' },
       }),
     );
     await Promise.all(creating);

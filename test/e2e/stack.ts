@@ -15,7 +15,6 @@ import { eventually } from '#test/integration/eventually.ts';
 export const ROOT = resolve(import.meta.dirname, '../..');
 /** First start of a cold machine included. */
 const START_TIMEOUT_MS = 90_000;
-export const PROXIES = '/apis/crawl.example.com/v1alpha1/namespaces/default/proxies';
 
 /** Why a stack cannot run here; undefined when it can. */
 export const cannotRun: string | undefined =
@@ -46,6 +45,8 @@ export interface Stack {
   kube(): KubeClient;
   leases(): LeaseClient;
   edgeUrl(): string;
+  /** The process with a word in its command line; throws when there is none. */
+  processNamed(word: string): ProcessIdentity;
 }
 
 const open: Stack[] = [];
@@ -119,6 +120,13 @@ export function startStack(
     },
     kube: () => kubeOf(stateDir),
     edgeUrl: () => z.string().parse(steps.find((line) => line.step === 'edge')?.['url']),
+    processNamed(word) {
+      const found = leftOf(stateDir).find(({ pid }) =>
+        readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(word),
+      );
+      if (found === undefined) throw new Error(`no process ${word}`);
+      return found;
+    },
     leases() {
       const file = readFileSync(join(stateDir, 'tokens.json'), 'utf8');
       const token = z.object({ discovery: z.string() }).parse(JSON.parse(file)).discovery;

@@ -22,10 +22,10 @@ import { createLeaseClient, type LeaseClient } from '#shared/client/lease-client
 import { systemClock as clock } from '#shared/clock.ts';
 import { type ForwardProxy, startForwardProxy } from '#test/e2e/forward-proxy.ts';
 import { eventually } from './eventually.ts';
+import { createProxy, PROXIES } from './proxy-objects.ts';
 import { startTcpRelay, type TcpRelay } from './tcp-relay.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const PROXIES = '/apis/crawl.example.com/v1alpha1/namespaces/default/proxies';
 /**
  * The agent notices within a minute that a watch says nothing any more. The first request after
  * that may still take a dead connection of the pool, and gives it up at its own deadline.
@@ -89,25 +89,16 @@ async function startProcesses(api: ControlPlane): Promise<void> {
   await whenAnswering(clock, readyz, AbortSignal.timeout(30_000));
 }
 
-const createProxy = (name: string) =>
-  kube.request({
-    method: 'POST',
-    path: PROXIES,
-    body: {
-      apiVersion: 'crawl.example.com/v1alpha1',
-      kind: 'Proxy',
-      metadata: { name },
-      spec: {
-        mode: 'External',
-        endpoint: { host: '127.0.0.1', port: forward.port },
-        // The echo page itself: the agent's way to the edge is what these tests break.
-        healthCheck: {
-          url: `http://127.0.0.1:${forward.port}/`,
-          expectedStatus: 400,
-          intervalSeconds: 1,
-          timeoutSeconds: 1,
-        },
-      },
+const createExternal = (name: string) =>
+  createProxy(kube, name, {
+    mode: 'External',
+    endpoint: { host: '127.0.0.1', port: forward.port },
+    // A page of the proxy's own: the agent's way to the edge is what these tests break.
+    healthCheck: {
+      url: `http://127.0.0.1:${forward.port}/`,
+      expectedStatus: 400,
+      intervalSeconds: 1,
+      timeoutSeconds: 1,
     },
   });
 
@@ -127,13 +118,13 @@ describe('the agent', () => {
   afterAll(() => closing.disposeAsync(), 30_000);
 
   it('brings a proxy to the edge', async () => {
-    await createProxy('first');
+    await createExternal('first');
     await eventually(async () => expect(await offered()).toEqual(['first']));
   }, 30_000);
 
   it('misses no change while the API server cannot be reached', async () => {
     toApi.cut();
-    await createProxy('created-meanwhile');
+    await createExternal('created-meanwhile');
     await kube.request({ method: 'DELETE', path: `${PROXIES}/first` });
     await clock.sleep(3_000);
     // What it knows stands: the edge goes on offering it.
@@ -145,7 +136,7 @@ describe('the agent', () => {
   it('catches up by itself when the edge comes back, having said once that it is away', async () => {
     const before = agentLog().length;
     toEdge.cut();
-    await createProxy('second');
+    await createExternal('second');
     await clock.sleep(4_000);
     expect(await offered()).toEqual(['created-meanwhile']);
     toEdge.repair();
@@ -159,7 +150,7 @@ describe('the agent', () => {
 
   it('notices within a minute that a watch says nothing any more', async () => {
     toApi.silence();
-    await createProxy('third');
+    await createExternal('third');
     const createdMs = clock.monotonicMs();
     await eventually(async () => expect(await offered()).toContain('third'), 120_000);
     expect(clock.monotonicMs() - createdMs).toBeLessThan(SILENCE_MS_MAX);
