@@ -3,28 +3,14 @@ import { createHealthEngine, type Probe } from '#agent/health/engine.ts';
 import type { ProbeTarget } from '#agent/health/targets.ts';
 import type { ProbeResult } from '#agent/health/verdict.ts';
 import { FakeClock, settle } from '#test/fakes/clock.ts';
+import { targetWith } from './probe-target.ts';
 
 const SECOND = 1000;
 const success: ProbeResult = { ok: true, latencyMillis: 5 };
 const failure: ProbeResult = { ok: false, reason: 'Timeout', message: 'm', latencyMillis: 5 };
 
-function targetOf(key: string, more: Partial<ProbeTarget> = {}): ProbeTarget {
-  return {
-    key,
-    identity: `id ${key}`,
-    protocol: 'http',
-    host: 'h',
-    port: 1,
-    url: 'http://t/',
-    echo: false,
-    expectedStatus: 200,
-    intervalMs: 10 * SECOND,
-    timeoutMs: 5 * SECOND,
-    successThreshold: 1,
-    failureThreshold: 3,
-    ...more,
-  };
-}
+const targetOf = (key: string, more: Partial<ProbeTarget> = {}) =>
+  targetWith({ key, identity: `id ${key}`, ...more });
 
 class Bench {
   readonly clock = new FakeClock();

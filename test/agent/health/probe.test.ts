@@ -14,6 +14,7 @@ import {
   listenWeb,
   makeCertificate,
 } from '#test/fakes/proxies.ts';
+import { targetWith } from './probe-target.ts';
 
 const { signal } = new AbortController();
 const HIDDEN = 'S3CRET';
@@ -46,23 +47,8 @@ const echo: RequestListener = (_request, response) =>
 const web = (handler: RequestListener = page, tls?: Certificate) => keep(listenWeb(handler, tls));
 const forward = (options: ForwardProxyOptions = {}) => keep(listenForwardProxy(options));
 
-function target(port: number, url: string, more: Partial<ProbeTarget> = {}): ProbeTarget {
-  return {
-    key: 'crawl/one',
-    identity: 'i',
-    protocol: 'http',
-    host: '127.0.0.1',
-    port,
-    url,
-    echo: false,
-    expectedStatus: 200,
-    intervalMs: 10_000,
-    timeoutMs: 3000,
-    successThreshold: 1,
-    failureThreshold: 3,
-    ...more,
-  };
-}
+const target = (port: number, url: string, more: Partial<ProbeTarget> = {}) =>
+  targetWith({ port, url, timeoutMs: 3000, ...more });
 
 describe('a good proxy', () => {
   test('forwards a plain page, asked for in absolute form as crawlers do', async () => {

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createProbe } from '#agent/health/probe.ts';
-import type { ProbeTarget } from '#agent/health/targets.ts';
 import { squidConfig } from '#agent/providers/kubernetes/squid-config.ts';
 import { systemClock } from '#shared/clock.ts';
+import { targetWith } from '#test/agent/health/probe-target.ts';
 import { closedPort, type Listening, listenWeb, makeCertificate } from '#test/fakes/proxies.ts';
 import { configWith } from './block.ts';
 
@@ -71,23 +71,6 @@ async function web(...args: Parameters<typeof listenWeb>): Promise<Listening> {
   return listening;
 }
 
-function target(port: number, url: string): ProbeTarget {
-  return {
-    key: 'crawl/one',
-    identity: 'i',
-    protocol: 'http',
-    host: '127.0.0.1',
-    port,
-    url,
-    echo: false,
-    expectedStatus: 200,
-    intervalMs: 10_000,
-    timeoutMs: 5000,
-    successThreshold: 1,
-    failureThreshold: 3,
-  };
-}
-
 describe.skipIf(!hasSquid)('a Squid (skipped without /usr/sbin/squid)', () => {
   test('passes plain and tunnelled requests on, and says nothing of itself', async () => {
     const { port } = await startSquid();
@@ -100,7 +83,7 @@ describe.skipIf(!hasSquid)('a Squid (skipped without /usr/sbin/squid)', () => {
     const https = await web((_request, response) => void response.end('page'), certificate);
     const probe = createProbe({ clock: systemClock }, { extraCa: [certificate.cert] });
     for (const url of [`http://127.0.0.1:${http.port}/`, `https://127.0.0.1:${https.port}/`]) {
-      expect(await probe(target(port, url), signal)).toMatchObject({ ok: true });
+      expect(await probe(targetWith({ port, url }), signal)).toMatchObject({ ok: true });
     }
     const names = Object.keys(seen[0] ?? {}).filter((name) => /via|forward|squid/i.test(name));
     expect(names).toEqual([]);
@@ -113,7 +96,7 @@ describe.skipIf(!hasSquid)('a Squid (skipped without /usr/sbin/squid)', () => {
     ['a port that is not allowed, by tunnel', 'https://127.0.0.1:22/'],
   ])('refuses %s', async (_what, url) => {
     const { port } = await startSquid();
-    const result = await createProbe({ clock: systemClock })(target(port, url), signal);
+    const result = await createProbe({ clock: systemClock })(targetWith({ port, url }), signal);
     expect(result).toMatchObject({
       ok: false,
       reason: 'ProxyError',
@@ -125,7 +108,7 @@ describe.skipIf(!hasSquid)('a Squid (skipped without /usr/sbin/squid)', () => {
     const { port } = await startSquid({ allowedClients: ['10.0.0.0/8'] });
     const { port: webPort } = await web((_request, response) => void response.end());
     const url = `http://127.0.0.1:${webPort}/`;
-    const result = await createProbe({ clock: systemClock })(target(port, url), signal);
+    const result = await createProbe({ clock: systemClock })(targetWith({ port, url }), signal);
     expect(result).toMatchObject({ ok: false, reason: 'ProxyError' });
   });
 
@@ -138,14 +121,14 @@ describe.skipIf(!hasSquid)('a Squid (skipped without /usr/sbin/squid)', () => {
     });
     const probe = createProbe({ clock: systemClock });
     const url = `http://127.0.0.1:${webPort}/`;
-    for (let count = 0; count < 3; count++) await probe(target(port, url), signal);
+    for (let count = 0; count < 3; count++) await probe(targetWith({ port, url }), signal);
     expect(served).toBe(3);
   });
 
   test('calls a dead target dead, whatever status is expected', async () => {
     const { port } = await startSquid();
     const url = `http://127.0.0.1:${await closedPort()}/`;
-    const asked = { ...target(port, url), expectedStatus: 503 };
+    const asked = targetWith({ port, url, expectedStatus: 503 });
     const result = await createProbe({ clock: systemClock })(asked, signal);
     expect(result).toMatchObject({ ok: false, reason: 'ProxyError' });
   });
