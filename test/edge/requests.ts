@@ -1,6 +1,7 @@
 /** Requests to the whole Worker, as crawlers and agents send them. */
 import { exports } from 'cloudflare:workers';
-import { type InventoryEntry, inventoryEntrySchema } from '#shared/wire/sync.ts';
+import type { InventoryEntry } from '#shared/wire/sync.ts';
+import { inventoryEntry } from './inventory-entry.ts';
 
 export const CRAWLER = 'crawler-one-secret';
 export const AGENT = 'agent-alpha-secret';
@@ -64,23 +65,8 @@ export function sync(json: unknown): Promise<Answer> {
   return send('POST', '/v1/agents/alpha/sync', { token: AGENT, json });
 }
 
-export function entry(name: string, overrides: Partial<InventoryEntry> = {}): InventoryEntry {
-  return inventoryEntrySchema.parse({
-    uid: `uid-${name}`,
-    namespace: 'crawl',
-    name,
-    instance: `${name}@1`,
-    host: `${name}.example`,
-    port: 3128,
-    protocol: 'http',
-    attributes: {},
-    maxLeases: 10,
-    healthy: true,
-    leasable: true,
-    draining: false,
-    ...overrides,
-  });
-}
+export const entry = (name: string, overrides: Partial<InventoryEntry> = {}) =>
+  inventoryEntry(name, { maxLeases: 10, ...overrides });
 
 function toRecord(value: unknown): Record<string, unknown> {
   if (typeof value !== 'object' || value === null) throw new Error(`not an object: ${value}`);

@@ -3,12 +3,8 @@ import { Book } from '#edge/ledger/book.ts';
 import type { Change, Mutation, Snapshot } from '#edge/ledger/model.ts';
 import type { Rules } from '#edge/ledger/rules.ts';
 import type { AcquireRequest, ReportRequest } from '#shared/wire/lease.ts';
-import {
-  type InventoryEntry,
-  inventoryEntrySchema,
-  type SyncRequest,
-  syncRequestSchema,
-} from '#shared/wire/sync.ts';
+import { type InventoryEntry, type SyncRequest, syncRequestSchema } from '#shared/wire/sync.ts';
+import { inventoryEntry } from '../inventory-entry.ts';
 
 export const RULES: Rules = {
   defaultTtlSeconds: 300,
@@ -20,23 +16,8 @@ export const RULES: Rules = {
 
 export const START_MS = Date.UTC(2026, 0, 1);
 
-export function entry(name: string, overrides: Partial<InventoryEntry> = {}): InventoryEntry {
-  return inventoryEntrySchema.parse({
-    uid: `uid-${name}`,
-    namespace: 'crawl',
-    name,
-    instance: `${name}@1`,
-    host: `${name}.example`,
-    port: 3128,
-    protocol: 'http',
-    attributes: {},
-    maxLeases: 2,
-    healthy: true,
-    leasable: true,
-    draining: false,
-    ...overrides,
-  });
-}
+export const entry = (name: string, overrides: Partial<InventoryEntry> = {}) =>
+  inventoryEntry(name, { maxLeases: 2, ...overrides });
 
 interface Write {
   readonly table: string;
@@ -195,4 +176,11 @@ export class Ledger {
     this.store.write(changes);
     return result;
   }
+}
+
+/** A ledger that knows of these proxies. */
+export function ledgerOf(...entries: InventoryEntry[]): Ledger {
+  const ledger = new Ledger();
+  ledger.has(...entries);
+  return ledger;
 }

@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { entry, Ledger, START_MS } from './harness.ts';
-
-function ledgerOf(...entries: Parameters<Ledger['has']>): Ledger {
-  const ledger = new Ledger();
-  ledger.has(...entries);
-  return ledger;
-}
+import { entry, type Ledger, ledgerOf, START_MS } from './harness.ts';
 
 describe('a granted lease', () => {
   it('tells all that a crawler needs', () => {

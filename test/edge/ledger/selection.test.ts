@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { entry, Ledger } from './harness.ts';
-
-function ledgerOf(...entries: Parameters<Ledger['has']>): Ledger {
-  const ledger = new Ledger();
-  ledger.has(...entries);
-  return ledger;
-}
+import { entry, Ledger, ledgerOf } from './harness.ts';
 
 function names(ledger: Ledger, count: number, request: Parameters<Ledger['granted']>[0]): string[] {
   return Array.from({ length: count }, () => ledger.granted(request).proxy.name);
