@@ -1,21 +1,20 @@
 /** What the OpenAPI documents need to know about a served resource. */
-import type { JsonObject } from '../json.ts';
+import type { ApiResource } from '../registry/api-resource.ts';
 import { builtinDefinitionName } from './builtin/index.ts';
 
-export interface OpenApiResource {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
-  readonly listKind: string;
-  readonly plural: string;
-  readonly singular: string;
-  readonly namespaced: boolean;
-  readonly statusSubresource: boolean;
-  /** From a CustomResourceDefinition: its schema is described, not that of a built-in kind. */
-  readonly custom: boolean;
-  /** The `openAPIV3Schema` of a custom resource. */
-  readonly openAPISchema: JsonObject;
-}
+/** Of a custom resource the `openAPISchema` is described, else the definition of the kind. */
+export type OpenApiResource = Pick<
+  ApiResource,
+  | 'group'
+  | 'version'
+  | 'kind'
+  | 'listKind'
+  | 'plural'
+  | 'namespaced'
+  | 'statusSubresource'
+  | 'custom'
+  | 'openAPISchema'
+>;
 
 /** `io.k8s.api.core.v1.Pod`, or `com.example.crawl.v1alpha1.Proxy` for a custom resource. */
 export function definitionName(resource: OpenApiResource): string {

@@ -7,7 +7,6 @@ export const pods: OpenApiResource = {
   kind: 'Pod',
   listKind: 'PodList',
   plural: 'pods',
-  singular: 'pod',
   namespaced: true,
   statusSubresource: true,
   custom: false,
@@ -20,7 +19,6 @@ export const crds: OpenApiResource = {
   kind: 'CustomResourceDefinition',
   listKind: 'CustomResourceDefinitionList',
   plural: 'customresourcedefinitions',
-  singular: 'customresourcedefinition',
   namespaced: false,
 };
 
@@ -30,7 +28,6 @@ export const things: OpenApiResource = {
   kind: 'Thing',
   listKind: 'ThingList',
   plural: 'things',
-  singular: 'thing',
   namespaced: true,
   statusSubresource: false,
   custom: true,
