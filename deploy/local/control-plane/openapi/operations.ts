@@ -1,7 +1,12 @@
 /** Paths and operations of a resource, in a form that both OpenAPI versions are written from. */
 import type { JsonObject } from '../json.ts';
 import { gvk } from './definitions.ts';
-import { groupVersionPath, type OpenApiResource } from './resource.ts';
+import {
+  definitionName,
+  groupVersionPath,
+  listDefinitionName,
+  type OpenApiResource,
+} from './resource.ts';
 
 /** One method of a path. */
 export interface ApiOperation {
@@ -10,7 +15,7 @@ export interface ApiOperation {
   readonly action: string;
   readonly id: string;
   readonly description: string;
-  /** Names from QUERY_PARAMETERS. */
+  /** Names of parameters that `queryParameter` knows. */
   readonly query: readonly string[];
   /** Media types of the body; none if the operation has no body. */
   readonly consumes: readonly string[];
@@ -20,14 +25,14 @@ export interface ApiOperation {
   readonly gvk: JsonObject;
 }
 
-export interface ApiPath {
+interface ApiPath {
   readonly path: string;
   /** Path parameters. */
   readonly parameters: readonly string[];
   readonly operations: readonly ApiOperation[];
 }
 
-export interface QueryParameter {
+interface QueryParameter {
   readonly type: 'string' | 'integer' | 'boolean';
   readonly description: string;
 }
@@ -39,7 +44,7 @@ const PATCH_TYPES = [
 ];
 const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
 
-export const QUERY_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
+const QUERY_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
   allowWatchBookmarks: { type: 'boolean', description: 'Asks for events of type BOOKMARK.' },
   continue: { type: 'string', description: 'Token of the next page of a list.' },
   dryRun: { type: 'string', description: 'All: check everything, store nothing.' },
@@ -62,6 +67,11 @@ export const QUERY_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
   watch: { type: 'boolean', description: 'Streams the changes instead of listing.' },
 };
 
+/** Type and description of a query parameter. */
+export function queryParameter(name: string): QueryParameter {
+  return QUERY_PARAMETERS[name] ?? { type: 'string', description: '' };
+}
+
 const LIST_QUERY = [
   'allowWatchBookmarks',
   'continue',
@@ -75,11 +85,59 @@ const LIST_QUERY = [
 const WRITE_QUERY = ['dryRun', 'fieldManager', 'fieldValidation'];
 const DELETE_QUERY = ['dryRun', 'gracePeriodSeconds', 'propagationPolicy'];
 
-/** Every path of the resources, sorted. */
-export function apiPaths(resources: readonly OpenApiResource[]): ApiPath[] {
-  return resources
-    .flatMap(resourcePaths)
-    .sort((left, right) => (left.path < right.path ? -1 : Number(left.path > right.path)));
+/** How a version of OpenAPI writes what both say. */
+export interface Dialect {
+  /** A schema that refers to a definition. */
+  ref(definition: string): JsonObject;
+  pathParameter(name: string): JsonObject;
+  /** `body` and `answer` are schemas; no body for an operation that takes none. */
+  operation(described: ApiOperation, answer: JsonObject, body: JsonObject | undefined): JsonObject;
+}
+
+/** The `paths` of a document: those of each resource, sorted. */
+export function describePaths(resources: readonly OpenApiResource[], dialect: Dialect): JsonObject {
+  return Object.fromEntries(
+    resources.flatMap((resource) =>
+      resourcePaths(resource)
+        .sort((left, right) => (left.path < right.path ? -1 : Number(left.path > right.path)))
+        .map((path) => [path.path, pathItem(path, resource, dialect)]),
+    ),
+  );
+}
+
+function pathItem(path: ApiPath, resource: OpenApiResource, dialect: Dialect): JsonObject {
+  const operations = path.operations.map((one) => [
+    one.method,
+    dialect.operation(
+      one,
+      answerSchema(one, resource, dialect),
+      bodySchema(one, resource, dialect),
+    ),
+  ]);
+  const parameters = path.parameters.map(dialect.pathParameter);
+  return {
+    ...Object.fromEntries(operations),
+    ...(parameters.length > 0 && { parameters }),
+  };
+}
+
+function answerSchema(
+  { returns }: ApiOperation,
+  resource: OpenApiResource,
+  { ref }: Dialect,
+): JsonObject {
+  if (returns === 'list') return ref(listDefinitionName(resource));
+  if (returns === 'object') return ref(definitionName(resource));
+  return { type: 'object' };
+}
+
+function bodySchema(
+  { consumes, takesObject }: ApiOperation,
+  resource: OpenApiResource,
+  { ref }: Dialect,
+): JsonObject | undefined {
+  if (consumes.length === 0) return undefined;
+  return takesObject ? ref(definitionName(resource)) : { type: 'object' };
 }
 
 function resourcePaths(resource: OpenApiResource): ApiPath[] {

@@ -2,8 +2,8 @@
 import type { JsonObject } from '../json.ts';
 import { definitionsV2 } from './definitions.ts';
 import { encodeOpenApiV2 } from './gnostic.ts';
-import { type ApiOperation, type ApiPath, apiPaths, QUERY_PARAMETERS } from './operations.ts';
-import { definitionName, listDefinitionName, type OpenApiResource } from './resource.ts';
+import { type Dialect, describePaths, queryParameter } from './operations.ts';
+import type { OpenApiResource } from './resource.ts';
 
 /** What clients name in `Accept` for the binary form. */
 export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
@@ -13,82 +13,47 @@ export const OPENAPI_V2_PROTOBUF_CONTENT_TYPE =
 
 export interface OpenApiV2 {
   readonly document: JsonObject;
-  /** The document as a `gnostic` protobuf message; encoded on first use. */
+  /** Encodes the document as a `gnostic` protobuf message. */
   protobuf(): Uint8Array;
 }
+
+const DIALECT: Dialect = {
+  ref: (definition) => ({ $ref: `#/definitions/${definition}` }),
+  pathParameter: (name) => ({
+    name,
+    in: 'path',
+    type: 'string',
+    required: true,
+    uniqueItems: true,
+  }),
+  operation: (described, answer, schema) => {
+    const body = schema === undefined ? [] : [{ name: 'body', in: 'body', required: true, schema }];
+    const query = described.query.map((name) => ({
+      name,
+      in: 'query',
+      ...queryParameter(name),
+      uniqueItems: true,
+    }));
+    return {
+      description: described.description,
+      operationId: described.id,
+      produces: ['application/json'],
+      ...(described.consumes.length > 0 && { consumes: [...described.consumes] }),
+      parameters: [...body, ...query],
+      responses: { '200': { description: 'OK', schema: answer } },
+      'x-kubernetes-action': described.action,
+      'x-kubernetes-group-version-kind': described.gvk,
+    };
+  },
+};
 
 /** The document of all resources together. */
 export function openApiV2(resources: readonly OpenApiResource[]): OpenApiV2 {
   const document: JsonObject = {
     swagger: '2.0',
     info: { title: 'Kubernetes', version: 'unversioned' },
-    paths: Object.fromEntries(
-      resources.flatMap((resource) =>
-        apiPaths([resource]).map((path) => [path.path, pathItem(path, resource)]),
-      ),
-    ),
+    paths: describePaths(resources, DIALECT),
     definitions: definitionsV2(resources),
   };
-  let encoded: Uint8Array | undefined;
-  return {
-    document,
-    protobuf: () => {
-      encoded ??= encodeOpenApiV2(document);
-      return encoded;
-    },
-  };
-}
-
-function pathItem(path: ApiPath, resource: OpenApiResource): JsonObject {
-  const operations = path.operations.map((operation) => [
-    operation.method,
-    describe(operation, resource),
-  ]);
-  const parameters = path.parameters.map((name) => ({
-    name,
-    in: 'path',
-    type: 'string',
-    required: true,
-    uniqueItems: true,
-  }));
-  return {
-    ...Object.fromEntries(operations),
-    ...(parameters.length > 0 && { parameters }),
-  };
-}
-
-function describe(operation: ApiOperation, resource: OpenApiResource): JsonObject {
-  const query = operation.query.map((name) => ({
-    name,
-    in: 'query',
-    type: QUERY_PARAMETERS[name]?.type ?? 'string',
-    description: QUERY_PARAMETERS[name]?.description ?? '',
-    uniqueItems: true,
-  }));
-  const body = operation.consumes.length === 0 ? [] : [bodyParameter(operation, resource)];
-  return {
-    description: operation.description,
-    operationId: operation.id,
-    produces: ['application/json'],
-    ...(operation.consumes.length > 0 && { consumes: [...operation.consumes] }),
-    parameters: [...body, ...query],
-    responses: { '200': { description: 'OK', schema: returned(operation, resource) } },
-    'x-kubernetes-action': operation.action,
-    'x-kubernetes-group-version-kind': operation.gvk,
-  };
-}
-
-function bodyParameter(operation: ApiOperation, resource: OpenApiResource): JsonObject {
-  const schema = operation.takesObject ? ref(definitionName(resource)) : { type: 'object' };
-  return { name: 'body', in: 'body', required: true, schema };
-}
-
-function returned(operation: ApiOperation, resource: OpenApiResource): JsonObject {
-  if (operation.returns === 'list') return ref(listDefinitionName(resource));
-  if (operation.returns === 'object') return ref(definitionName(resource));
-  return { type: 'object' };
-}
-
-function ref(name: string): JsonObject {
-  return { $ref: `#/definitions/${name}` };
+  return { document, protobuf: () => encodeOpenApiV2(document) };
 }

@@ -2,17 +2,44 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../json.ts';
 import { schemasV3 } from './definitions.ts';
-import { type ApiOperation, type ApiPath, apiPaths, QUERY_PARAMETERS } from './operations.ts';
-import {
-  definitionName,
-  groupVersionPath,
-  listDefinitionName,
-  type OpenApiResource,
-} from './resource.ts';
+import { type Dialect, describePaths, queryParameter } from './operations.ts';
+import { groupVersionPath, type OpenApiResource } from './resource.ts';
 
 export interface GroupVersion {
   readonly group: string;
   readonly version: string;
+}
+
+const DIALECT: Dialect = {
+  ref: (definition) => ({ $ref: `#/components/schemas/${definition}` }),
+  pathParameter: (name) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string', uniqueItems: true },
+  }),
+  operation: (described, answer, body) => {
+    const parameters = described.query.map((name) => {
+      const { type, description } = queryParameter(name);
+      return { name, in: 'query', description, schema: { type, uniqueItems: true } };
+    });
+    return {
+      description: described.description,
+      operationId: described.id,
+      ...(parameters.length > 0 && { parameters }),
+      ...(body !== undefined && { requestBody: requestBody(described.consumes, body) }),
+      responses: {
+        '200': { description: 'OK', content: { 'application/json': { schema: answer } } },
+      },
+      'x-kubernetes-action': described.action,
+      'x-kubernetes-group-version-kind': described.gvk,
+    };
+  },
+};
+
+function requestBody(mediaTypes: readonly string[], schema: JsonObject): JsonObject {
+  const content = Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema }]));
+  return { content, required: true };
 }
 
 /** The document at `/openapi/v3`: where the documents are, each with a hash of its content. */
@@ -37,67 +64,7 @@ export function openApiV3(
   return {
     openapi: '3.0.0',
     info: { title: 'Kubernetes', version: 'unversioned' },
-    paths: Object.fromEntries(
-      served.flatMap((resource) =>
-        apiPaths([resource]).map((path) => [path.path, pathItem(path, resource)]),
-      ),
-    ),
+    paths: describePaths(served, DIALECT),
     components: { schemas: schemasV3(served) },
   };
-}
-
-function pathItem(path: ApiPath, resource: OpenApiResource): JsonObject {
-  const operations = path.operations.map((operation) => [
-    operation.method,
-    describe(operation, resource),
-  ]);
-  const parameters = path.parameters.map((name) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: { type: 'string', uniqueItems: true },
-  }));
-  return {
-    ...Object.fromEntries(operations),
-    ...(parameters.length > 0 && { parameters }),
-  };
-}
-
-function describe(operation: ApiOperation, resource: OpenApiResource): JsonObject {
-  const parameters = operation.query.map((name) => ({
-    name,
-    in: 'query',
-    description: QUERY_PARAMETERS[name]?.description ?? '',
-    schema: { type: QUERY_PARAMETERS[name]?.type ?? 'string', uniqueItems: true },
-  }));
-  return {
-    description: operation.description,
-    operationId: operation.id,
-    ...(parameters.length > 0 && { parameters }),
-    ...(operation.consumes.length > 0 && { requestBody: requestBody(operation, resource) }),
-    responses: {
-      '200': {
-        description: 'OK',
-        content: { 'application/json': { schema: returned(operation, resource) } },
-      },
-    },
-    'x-kubernetes-action': operation.action,
-    'x-kubernetes-group-version-kind': operation.gvk,
-  };
-}
-
-function requestBody(operation: ApiOperation, resource: OpenApiResource): JsonObject {
-  const schema = operation.takesObject ? ref(definitionName(resource)) : { type: 'object' };
-  const content = operation.consumes.map((mediaType) => [mediaType, { schema }]);
-  return { content: Object.fromEntries(content), required: true };
-}
-
-function returned(operation: ApiOperation, resource: OpenApiResource): JsonObject {
-  if (operation.returns === 'list') return ref(listDefinitionName(resource));
-  if (operation.returns === 'object') return ref(definitionName(resource));
-  return { type: 'object' };
-}
-
-function ref(name: string): JsonObject {
-  return { $ref: `#/components/schemas/${name}` };
 }
