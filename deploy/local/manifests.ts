@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import type { Clock } from '#shared/clock.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from './control-plane/json.ts';
+import { nameOf, namespaceOf, objectAt, stringAt } from './control-plane/api/object-meta.ts';
+import { isJsonObject, type JsonObject, type JsonValue, objects } from './control-plane/json.ts';
 import { StartFault } from './fault.ts';
 import { type KubeClient, KubeError } from './kube/client.ts';
 
@@ -89,7 +90,7 @@ async function whenEstablished(
     let tries = 0;
     while (!isEstablished(await client.request({ path: objectPath(definition), signal }))) {
       if (++tries > ESTABLISH_TRIES_MAX) {
-        throw new StartFault(`${metadataOf(definition).name}: the CRD was not established`);
+        throw new StartFault(`${nameOf(definition)}: the CRD was not established`);
       }
       await clock.sleep(ESTABLISH_POLL_MS, signal);
     }
@@ -114,26 +115,17 @@ export async function createIfAbsent(
 }
 
 function isEstablished(definition: JsonObject): boolean {
-  const status = definition['status'];
-  const conditions = isJsonObject(status) ? status['conditions'] : undefined;
-  if (!Array.isArray(conditions)) return false;
-  return conditions.some(
-    (one) => isJsonObject(one) && one['type'] === 'Established' && one['status'] === 'True',
+  return objects(objectAt(definition, 'status')['conditions']).some(
+    (one) => one['type'] === 'Established' && one['status'] === 'True',
   );
 }
 
 function objectPath(object: JsonObject): string {
-  const kind = typeof object['kind'] === 'string' ? object['kind'] : '';
-  const { name, namespace } = metadataOf(object);
+  const kind = stringAt(object, 'kind');
+  const name = nameOf(object);
   const collection = COLLECTIONS[kind];
   if (collection === undefined) throw new StartFault(`manifests: unknown kind "${kind}"`);
   return collection.inNamespace
-    ? `/api/v1/namespaces/${namespace}/${collection.path}/${name}`
+    ? `/api/v1/namespaces/${namespaceOf(object) || 'default'}/${collection.path}/${name}`
     : `${collection.path}/${name}`;
-}
-
-function metadataOf(object: JsonObject): { name: string; namespace: string } {
-  const metadata = isJsonObject(object['metadata']) ? object['metadata'] : {};
-  const text = (key: string) => (typeof metadata[key] === 'string' ? metadata[key] : '');
-  return { name: text('name'), namespace: text('namespace') || 'default' };
 }

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isJsonObject, type JsonObject } from '#deploy/local/control-plane/json.ts';
+import { objectAt, stringAt } from '#deploy/local/control-plane/api/object-meta.ts';
+import type { JsonObject } from '#deploy/local/control-plane/json.ts';
 import type { KubeClient } from '#deploy/local/kube/client.ts';
 import { isRunning, type ProcessIdentity } from '#deploy/local/process/identity.ts';
 import { LeaseApiError, type LeaseClient } from '#shared/client/lease-client.ts';
@@ -21,9 +22,8 @@ let kube: KubeClient;
 let leases: LeaseClient;
 
 async function proxy(name: string): Promise<{ phase: string; ip: string; providerID: string }> {
-  const object = await kube.request({ path: `${PROXIES}/${name}` });
-  const status = isJsonObject(object['status']) ? object['status'] : {};
-  const text = (key: string) => (typeof status[key] === 'string' ? status[key] : '');
+  const status = objectAt(await kube.request({ path: `${PROXIES}/${name}` }), 'status');
+  const text = (key: string) => stringAt(status, key);
   return { phase: text('phase'), ip: text('ip'), providerID: text('providerID') };
 }
 

@@ -3,7 +3,8 @@
  * state of one object, or that it is gone; a list after a break tells the gone ones as well.
  */
 import type { Clock } from '#shared/clock.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../control-plane/json.ts';
+import { resourceVersionOf, stringAt, uidOf } from '../control-plane/api/object-meta.ts';
+import { isJsonObject, type JsonObject, type JsonValue, objects } from '../control-plane/json.ts';
 import { type KubeClient, KubeError } from './client.ts';
 
 const BACKOFF_MS_MIN = 100;
@@ -57,11 +58,10 @@ async function list(deps: WatchDeps, target: WatchTarget, known: Set<string>): P
     ...(target.query === undefined ? {} : { query: target.query }),
     signal: deps.signal,
   });
-  const items = Array.isArray(answer['items']) ? answer['items'] : [];
   const present = new Set<string>();
-  for (const item of items) {
-    const uid = isJsonObject(item) ? text(metadata(item)['uid']) : '';
-    if (!isJsonObject(item) || uid === '') continue;
+  for (const item of objects(answer['items'])) {
+    const uid = uidOf(item);
+    if (uid === '') continue;
     present.add(uid);
     known.add(uid);
     target.onChange(uid, item);
@@ -71,7 +71,7 @@ async function list(deps: WatchDeps, target: WatchTarget, known: Set<string>): P
     known.delete(uid);
     target.onChange(uid, undefined);
   }
-  return text(metadata(answer)['resourceVersion']);
+  return resourceVersionOf(answer);
 }
 
 /** Applies one event; returns the resource version that it carries. */
@@ -80,9 +80,9 @@ function apply(event: JsonObject, target: WatchTarget, known: Set<string>): stri
   if (!isJsonObject(object)) return undefined;
   if (event['type'] === 'ERROR') {
     const code = typeof object['code'] === 'number' ? object['code'] : 0;
-    throw new KubeError(code, text(object['reason']), text(object['message']));
+    throw new KubeError(code, stringAt(object, 'reason'), stringAt(object, 'message'));
   }
-  const uid = text(metadata(object)['uid']);
+  const uid = uidOf(object);
   if (event['type'] === 'DELETED') {
     known.delete(uid);
     target.onChange(uid, undefined);
@@ -90,7 +90,7 @@ function apply(event: JsonObject, target: WatchTarget, known: Set<string>): stri
     known.add(uid);
     target.onChange(uid, object);
   }
-  return text(metadata(object)['resourceVersion']) || undefined;
+  return resourceVersionOf(object) || undefined;
 }
 
 async function* watchEvents(
@@ -134,13 +134,4 @@ async function* lines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
     rest = parts.pop() ?? '';
     yield* parts.filter((part) => part.trim() !== '');
   }
-}
-
-function metadata(object: JsonObject): JsonObject {
-  const value = object['metadata'];
-  return isJsonObject(value) ? value : {};
-}
-
-function text(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -30,13 +30,14 @@ export interface ContainerReport {
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 
-export interface PodCondition {
+/** A type and not an interface, which would be no JSON object. */
+export type PodCondition = {
   readonly type: string;
   readonly status: 'True' | 'False';
   readonly lastTransitionTime: string;
   readonly reason?: string;
   readonly message?: string;
-}
+};
 
 export interface PodFacts {
   readonly pod: Pod;
@@ -72,7 +73,7 @@ export function podPhase(policy: RestartPolicy, containers: readonly ContainerRe
 }
 
 /** The whole status, ready to be written. */
-export function podStatus(facts: PodFacts): JsonObject {
+export function podStatus(facts: PodFacts): JsonObject & { conditions: PodCondition[] } {
   const phase = podPhase(facts.pod.spec.restartPolicy, facts.containers);
   return {
     phase,
@@ -80,13 +81,13 @@ export function podStatus(facts: PodFacts): JsonObject {
     hostIPs: [{ ip: facts.hostIP }],
     ...(facts.ip === undefined ? {} : { podIP: facts.ip, podIPs: [{ ip: facts.ip }] }),
     startTime: facts.startTime,
-    conditions: podConditions(facts, phase).map((condition) => ({ ...condition })),
+    conditions: podConditions(facts, phase),
     containerStatuses: facts.containers.map(containerStatus),
   };
 }
 
 /** The four conditions that every kubelet reports. */
-export function podConditions(facts: PodFacts, phase: PodPhase): PodCondition[] {
+function podConditions(facts: PodFacts, phase: PodPhase): PodCondition[] {
   const unready = facts.containers.filter((container) => !container.ready);
   const names = unready.map((container) => container.name).join(' ');
   const ended = phase === 'Succeeded' || phase === 'Failed';

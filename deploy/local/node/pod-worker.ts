@@ -16,14 +16,7 @@ import type { EventRecorder } from './events.ts';
 import type { ContainerPlace, ImageCatalog } from './image.ts';
 import { type Container, hasEnded, type Pod, podPath, unsupported } from './pod.ts';
 import { containerLogFile } from './pod-logs.ts';
-import {
-  type ContainerReport,
-  kubeTime,
-  type PodCondition,
-  podConditions,
-  podPhase,
-  podStatus,
-} from './pod-status.ts';
+import { type ContainerReport, kubeTime, type PodCondition, podStatus } from './pod-status.ts';
 import { createStatusWriter, type StatusWriter } from './status-writer.ts';
 import { makeVolumes, type ObjectSource, type Owner, objectSource } from './volumes.ts';
 
@@ -239,11 +232,9 @@ export class PodWorker {
       conditions: this.#conditions,
       nowMs: this.#deps.clock.now(),
     };
-    this.#conditions = podConditions(
-      facts,
-      podPhase(this.#pod.spec.restartPolicy, facts.containers),
-    );
-    this.#writer.write(podStatus(facts));
+    const status = podStatus(facts);
+    this.#conditions = status.conditions;
+    this.#writer.write(status);
   }
 
   /** The kubelet's last word on a deleted pod: with a grace of zero the object goes. */

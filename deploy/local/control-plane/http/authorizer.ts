@@ -2,7 +2,7 @@
  * RBAC: decides by the roles and bindings in the store, as they are at the moment of the request.
  * Rules only ever allow; what no rule allows is forbidden.
  */
-import { nameOf, namespaceOf, objectAt, stringAt } from '../api/object-meta.ts';
+import { namespaceOf, objectAt, stringAt } from '../api/object-meta.ts';
 import { qualifiedResource } from '../api/status-error.ts';
 import { type JsonObject, objects, strings } from '../json.ts';
 import { storageName } from '../registry/api-resource.ts';
@@ -71,7 +71,7 @@ function isSubject(subject: JsonObject, user: User, binding: JsonObject): boolea
       return user.groups.includes(name);
     case 'ServiceAccount': {
       const namespace = stringAt(subject, 'namespace') || namespaceOf(binding);
-      return serviceAccountName(namespace, nameOf({ metadata: subject })) === user.name;
+      return serviceAccountName(namespace, name) === user.name;
     }
     default:
       return false;

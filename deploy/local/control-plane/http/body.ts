@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { parse as parseYaml } from 'yaml';
 import { badRequest, tooLarge, unsupportedMediaType } from '../api/status-error.ts';
-import type { PatchType } from '../api/verbs/verbs.ts';
+import { PATCH_MEDIA_TYPES, type PatchType } from '../api/verbs/patch-types.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { JSON_TYPE, YAML_TYPE } from './negotiation.ts';
 import { decodeProtobuf, PROTOBUF_TYPE, ProtobufError } from './protobuf/decode.ts';
@@ -10,13 +10,7 @@ import { decodeProtobuf, PROTOBUF_TYPE, ProtobufError } from './protobuf/decode.
 /** What the real API server takes. */
 export const BODY_BYTES_MAX = 3 * 1024 * 1024;
 
-const APPLY_TYPE = 'application/apply-patch+yaml';
-const PATCH_TYPES: Readonly<Record<string, PatchType>> = {
-  'application/json-patch+json': 'json',
-  'application/merge-patch+json': 'merge',
-  'application/strategic-merge-patch+json': 'strategic',
-  [APPLY_TYPE]: 'apply',
-};
+const PATCH_TYPES: readonly PatchType[] = ['json', 'merge', 'strategic', 'apply'];
 
 /** Reads a body to its end; throws 413 as soon as it is known to be too large. */
 export async function readBody(
@@ -74,8 +68,8 @@ export function parsePatch(
   contentType: string,
 ): { readonly patchType: PatchType; readonly patch: JsonValue } {
   const type = mediaType(contentType);
-  const patchType = Object.hasOwn(PATCH_TYPES, type) ? PATCH_TYPES[type] : undefined;
-  if (patchType === undefined) throw unsupportedMediaType(Object.keys(PATCH_TYPES));
+  const patchType = PATCH_TYPES.find((one) => PATCH_MEDIA_TYPES[one] === type);
+  if (patchType === undefined) throw unsupportedMediaType(Object.values(PATCH_MEDIA_TYPES));
   const text = body?.toString('utf8') ?? '';
   return { patchType, patch: patchType === 'apply' ? parseYamlText(text) : parseJson(text) };
 }

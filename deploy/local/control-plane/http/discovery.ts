@@ -1,6 +1,6 @@
 /** What clients ask first: versions, groups and resources, in the old form and in one document. */
 import type { JsonObject } from '../json.ts';
-import { type ApiResource, apiVersionOf, STORED_VERBS } from '../registry/api-resource.ts';
+import { type ApiResource, apiVersionOf, isPods, STORED_VERBS } from '../registry/api-resource.ts';
 import type { ResourceRegistry } from '../registry/resource-registry.ts';
 import { REVIEWS, type Review } from './reviews.ts';
 
@@ -42,12 +42,11 @@ interface Entry {
 
 function storedEntry(resource: ApiResource): Entry {
   const status = resource.statusSubresource ? [{ name: 'status', verbs: SUBRESOURCE_VERBS }] : [];
-  const isPod = resource.group === '' && resource.plural === 'pods';
   const ofPods = [
     { name: 'binding', verbs: ['create'] },
     { name: 'log', verbs: ['get'] },
   ];
-  const subresources = [...(isPod ? ofPods : []), ...status];
+  const subresources = [...(isPods(resource) ? ofPods : []), ...status];
   return { ...resource, verbs: STORED_VERBS, subresources };
 }
 

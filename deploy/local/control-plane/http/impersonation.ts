@@ -4,10 +4,9 @@
  */
 import { badRequest, forbidden } from '../api/status-error.ts';
 import { type Access, type Authorizer, refusal } from './authorizer.ts';
-import { AUTHENTICATED, serviceAccountUser, type User } from './users.ts';
+import { ANONYMOUS, AUTHENTICATED, serviceAccountUser, type User } from './users.ts';
 
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
-const ANONYMOUS_NAME = 'system:anonymous';
 
 /** Headers by lower-case name, each with all of its values. */
 export type DistinctHeaders = Readonly<Record<string, readonly string[] | undefined>>;
@@ -29,8 +28,8 @@ export function impersonated(authorizer: Authorizer, caller: User, headers: Dist
   if (groups.length === 0 && namespace !== undefined && account !== undefined) {
     return serviceAccountUser(namespace, account);
   }
-  const implied = name === ANONYMOUS_NAME ? 'system:unauthenticated' : AUTHENTICATED;
-  return { name, groups: [...new Set([...groups, implied])] };
+  const implied = name === ANONYMOUS.name ? ANONYMOUS.groups : [AUTHENTICATED];
+  return { name, groups: [...new Set([...groups, ...implied])] };
 }
 
 function permit(

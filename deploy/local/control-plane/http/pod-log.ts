@@ -2,6 +2,7 @@
 import { open } from 'node:fs/promises';
 import type { Clock } from '#shared/clock.ts';
 import { badRequest } from '../api/status-error.ts';
+import { drained } from './drained.ts';
 import type { Exchange } from './exchange.ts';
 import { isTrue } from './request-info.ts';
 import { COMMON_HEADERS } from './response.ts';
@@ -33,7 +34,7 @@ export async function sendPodLog(
     const isLast = !isFollowing || !mayGrow(isRunning);
     for await (const chunk of contentFrom(path(), offset)) {
       offset += chunk.length;
-      if (!response.write(chunk)) await drained(response, signal);
+      if (!response.write(chunk) && !(await drained(response, signal))) break;
     }
     if (isLast) break;
     await clock.sleep(FOLLOW_INTERVAL_MS, signal).catch(() => undefined);
@@ -105,16 +106,4 @@ async function* contentFrom(path: string | undefined, offset: number): AsyncGene
   } finally {
     await file.close();
   }
-}
-
-async function drained(response: Exchange['response'], signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const onSettled = () => {
-      response.off('drain', onSettled);
-      signal.removeEventListener('abort', onSettled);
-      resolve();
-    };
-    response.once('drain', onSettled);
-    signal.addEventListener('abort', onSettled, { once: true });
-  });
 }

@@ -2,7 +2,8 @@
 import { methodNotAllowed, noSuchEndpoint } from '../api/status-error.ts';
 import type { PatchOptions, WriteResult } from '../api/verbs/verbs.ts';
 import type { JsonObject } from '../json.ts';
-import type { ApiResource } from '../registry/api-resource.ts';
+import { type ApiResource, isPods } from '../registry/api-resource.ts';
+import { hasEnded } from '../registry/strategies/pod.ts';
 import { parseObject, parseOptionalObject, parsePatch, readBody } from './body.ts';
 import { type Exchange, type HandlerDeps, header } from './exchange.ts';
 import { encodingFor, presentationFor } from './negotiation.ts';
@@ -63,10 +64,7 @@ async function handleReview(
 ): Promise<void> {
   if (info.verb !== 'create' || info.name !== '') throw methodNotAllowed();
   const encoding = encodingFor(header(exchange, 'accept'));
-  const body = parseObject(
-    await readBody(exchange.request, exchange.signal),
-    header(exchange, 'content-type'),
-  );
+  const body = await readObject(exchange);
   const object = answerReview(review, exchange.user, body, authorizer);
   sendObject(exchange.response, { object, encoding, code: 201 });
 }
@@ -77,12 +75,9 @@ async function handleLog(
   info: ResourceRequest,
   resource: ApiResource,
 ): Promise<void> {
-  if (resource.plural !== 'pods' || resource.group !== '') throw noSuchEndpoint();
+  if (!isPods(resource)) throw noSuchEndpoint();
   if (info.verb !== 'get') throw methodNotAllowed();
-  const isRunning = () => {
-    const pod = deps.verbs.get(resource, info.namespace, info.name);
-    return !isFinished(pod);
-  };
+  const isRunning = () => !hasEnded(deps.verbs.get(resource, info.namespace, info.name));
   isRunning();
   await sendPodLog(exchange, deps.clock, () => deps.podLog(info.namespace, info.name), isRunning);
 }
@@ -93,19 +88,18 @@ async function handleBinding(
   info: ResourceRequest,
   resource: ApiResource,
 ): Promise<void> {
-  if (resource.plural !== 'pods' || resource.group !== '') throw noSuchEndpoint();
+  if (!isPods(resource)) throw noSuchEndpoint();
   if (info.verb !== 'create') throw methodNotAllowed();
-  const body = await readBody(exchange.request, exchange.signal);
-  const binding = parseObject(body, header(exchange, 'content-type'));
+  const binding = await readObject(exchange);
   bindPod(deps.verbs, resource, info, binding, ownedOptions(exchange));
   const encoding = encodingFor(header(exchange, 'accept'));
   const object = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
   sendObject(exchange.response, { object, encoding, code: 201 });
 }
 
-function isFinished({ status }: JsonObject): boolean {
-  const phase = typeof status === 'object' && status !== null && 'phase' in status && status.phase;
-  return phase === 'Succeeded' || phase === 'Failed';
+async function readObject(exchange: Exchange): Promise<JsonObject> {
+  const body = await readBody(exchange.request, exchange.signal);
+  return parseObject(body, header(exchange, 'content-type'));
 }
 
 function presenterFor(

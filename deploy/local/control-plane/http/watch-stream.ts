@@ -5,6 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '#shared/clock.ts';
 import type { WatchEvent } from '../api/verbs/verbs.ts';
+import { drained } from './drained.ts';
 import { JSON_TYPE } from './negotiation.ts';
 import type { Presenter } from './presentation.ts';
 import { COMMON_HEADERS, statusOf } from './response.ts';
@@ -30,7 +31,7 @@ export async function streamWatch(
   try {
     for await (const event of events) {
       const isTaken = response.write(`${JSON.stringify(presenter.event(event))}\n`);
-      if (!isTaken && !(await drained(response, clock, signal))) {
+      if (!isTaken && !(await readsOn(response, clock, signal))) {
         response.destroy();
         return;
       }
@@ -44,21 +45,16 @@ export async function streamWatch(
 }
 
 /** Whether the client has read on before it counts as stalled. */
-function drained(response: ServerResponse, clock: Clock, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    const settle = (isDrained: boolean) => {
-      timer.cancel();
-      response.off('drain', onDrain);
-      response.off('close', onGone);
-      signal.removeEventListener('abort', onGone);
-      resolve(isDrained);
-    };
-    const onDrain = () => settle(true);
-    const onGone = () => settle(false);
-    const timer = clock.setTimer(onGone, STALLED_CLIENT_MS);
-    response.once('drain', onDrain);
-    response.once('close', onGone);
-    signal.addEventListener('abort', onGone, { once: true });
-    if (signal.aborted || response.destroyed) onGone();
-  });
+async function readsOn(
+  response: ServerResponse,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const stalled = new AbortController();
+  const timer = clock.setTimer(() => stalled.abort(), STALLED_CLIENT_MS);
+  try {
+    return await drained(response, AbortSignal.any([signal, stalled.signal]));
+  } finally {
+    timer.cancel();
+  }
 }

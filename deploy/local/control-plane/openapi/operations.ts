@@ -1,4 +1,5 @@
 /** Paths and operations of a resource, in a form that both OpenAPI versions are written from. */
+import { CUSTOM_PATCH_MEDIA_TYPES, PATCH_MEDIA_TYPES } from '../api/verbs/patch-types.ts';
 import type { JsonObject } from '../json.ts';
 import { gvk } from './definitions.ts';
 import {
@@ -36,13 +37,6 @@ interface QueryParameter {
   readonly type: 'string' | 'integer' | 'boolean';
   readonly description: string;
 }
-
-const PATCH_TYPES = [
-  'application/json-patch+json',
-  'application/merge-patch+json',
-  'application/apply-patch+yaml',
-];
-const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
 
 const QUERY_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
   allowWatchBookmarks: { type: 'boolean', description: 'Asks for events of type BOOKMARK.' },
@@ -178,7 +172,9 @@ function collectionOperations(resource: OpenApiResource): ApiOperation[] {
 }
 
 function itemOperations(resource: OpenApiResource, suffix: string): ApiOperation[] {
-  const consumes = resource.custom ? PATCH_TYPES : [...PATCH_TYPES, STRATEGIC_MERGE_PATCH];
+  const consumes = resource.custom
+    ? CUSTOM_PATCH_MEDIA_TYPES
+    : [...CUSTOM_PATCH_MEDIA_TYPES, PATCH_MEDIA_TYPES.strategic];
   return [
     operation(resource, 'get', 'get', suffix, {}),
     operation(resource, 'put', 'put', suffix, objectBody(WRITE_QUERY)),

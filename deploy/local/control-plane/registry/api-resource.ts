@@ -81,6 +81,11 @@ export function apiVersionOf({ group, version }: { group: string; version: strin
   return group === '' ? version : `${group}/${version}`;
 }
 
+/** Pods alone have a log and a binding. */
+export function isPods({ group, plural }: ApiResource): boolean {
+  return group === '' && plural === 'pods';
+}
+
 /** `proxies.crawl.example.com`, or `pods` for the core group. */
 export function storageName(plural: string, group: string): string {
   return group === '' ? plural : `${plural}.${group}`;

@@ -2,8 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { objectAt, stringAt } from '#deploy/local/control-plane/api/object-meta.ts';
 import { createControlPlane } from '#deploy/local/control-plane/control-plane.ts';
-import { isJsonObject, type JsonObject } from '#deploy/local/control-plane/json.ts';
+import { type JsonObject, objects } from '#deploy/local/control-plane/json.ts';
 import { createKubeClient, type KubeClient, tokenAccess } from '#deploy/local/kube/client.ts';
 import type { ImageAdapter } from '#deploy/local/node/image.ts';
 import { type LocalNode, startLocalNode } from '#deploy/local/node/node.ts';
@@ -98,18 +99,13 @@ export async function openNodeWorld(): Promise<NodeWorld> {
 }
 
 function view(object: JsonObject): PodView {
-  const status = objectOf(object['status']);
-  const containers = Array.isArray(status['containerStatuses']) ? status['containerStatuses'] : [];
-  const container = objectOf(containers[0]);
+  const status = objectAt(object, 'status');
+  const container = objects(status['containerStatuses'])[0] ?? {};
   return {
-    phase: typeof status['phase'] === 'string' ? status['phase'] : '',
-    ip: typeof status['podIP'] === 'string' ? status['podIP'] : '',
+    phase: stringAt(status, 'phase'),
+    ip: stringAt(status, 'podIP'),
     ready: container['ready'] === true,
     container,
     object,
   };
-}
-
-function objectOf(value: JsonObject[string] | undefined): JsonObject {
-  return isJsonObject(value) ? value : {};
 }

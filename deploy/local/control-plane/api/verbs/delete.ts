@@ -4,6 +4,7 @@
  */
 import { type JsonObject, objects } from '../../json.ts';
 import type { ApiResource } from '../../registry/api-resource.ts';
+import { hasEnded } from '../../registry/strategies/pod.ts';
 import {
   isDeleting,
   metaNumber,
@@ -28,7 +29,6 @@ export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 
 const POD_GRACE_SECONDS_DEFAULT = 30;
-const ENDED_PHASES = ['Succeeded', 'Failed'];
 
 export function deleteObject(
   deps: VerbDeps,
@@ -117,8 +117,7 @@ function markDeleted(
 /** A pod that no node knows of, or that has ended, needs no grace. */
 function podGrace(pod: JsonObject, options: DeleteOptions): number {
   const spec = objectAt(pod, 'spec');
-  const phase = stringAt(objectAt(pod, 'status'), 'phase');
-  if (stringAt(spec, 'nodeName') === '' || ENDED_PHASES.includes(phase)) return 0;
+  if (stringAt(spec, 'nodeName') === '' || hasEnded(pod)) return 0;
   const configured = spec['terminationGracePeriodSeconds'];
   const wanted = options.gracePeriodSeconds ?? configured;
   return typeof wanted === 'number' ? Math.max(wanted, 0) : POD_GRACE_SECONDS_DEFAULT;

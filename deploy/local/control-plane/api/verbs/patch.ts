@@ -21,15 +21,10 @@ import { mustGet, refOf, shown, timestamp, type VerbDeps } from './context.ts';
 import { prepareNew, storePrepared } from './create.ts';
 import { decodeObject, strictPatchError } from './decode.ts';
 import { finalizerWarnings } from './metadata-rules.ts';
+import { CUSTOM_PATCH_MEDIA_TYPES, type PatchType } from './patch-types.ts';
 import { storeChanged } from './store-object.ts';
 import { assertAddressed, assertFresh, prepareChanged, replaceObject } from './update.ts';
-import type { PatchOptions, PatchType, WriteResult } from './verbs.ts';
-
-const CUSTOM_PATCH_TYPES = [
-  'application/json-patch+json',
-  'application/merge-patch+json',
-  'application/apply-patch+yaml',
-];
+import type { PatchOptions, WriteResult } from './verbs.ts';
 
 const REASONS: Record<PatchErrorKind, string> = {
   malformed: 'BadRequest',
@@ -48,7 +43,9 @@ export function patchObject(
 ): WriteResult {
   const ref = refOf(resource, namespace, name);
   if (patchType === 'apply') return applyObject(deps, resource, ref, body, options);
-  if (patchType === 'strategic' && resource.custom) throw unsupportedMediaType(CUSTOM_PATCH_TYPES);
+  if (patchType === 'strategic' && resource.custom) {
+    throw unsupportedMediaType(CUSTOM_PATCH_MEDIA_TYPES);
+  }
   const stored = mustGet(deps, resource, ref);
   const live = shown(resource, stored);
   const patched = patchErrors(() => patchedObject(resource, patchType, live, body));

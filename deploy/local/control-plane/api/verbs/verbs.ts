@@ -4,8 +4,7 @@
  */
 import type { JsonObject, JsonValue } from '../../json.ts';
 import type { ApiResource } from '../../registry/api-resource.ts';
-
-export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
+import type { PatchType } from './patch-types.ts';
 
 /** What to do about fields that the schema does not know. */
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';

@@ -31,6 +31,11 @@ export const podStrategy: Strategy = {
   validate: (pod, old) => (old === undefined ? [] : validateSpecUpdate(pod, old)),
 };
 
+/** Whether a pod's processes have ended for good. */
+export function hasEnded(pod: JsonObject): boolean {
+  return ['Succeeded', 'Failed'].includes(stringAt(objectAt(pod, 'status'), 'phase'));
+}
+
 /** The defaults that depend on other fields; constant ones are in the schema. */
 function withSpecDefaults(spec: JsonObject): JsonObject {
   const account =

@@ -1,7 +1,11 @@
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { sendPodLog } from '#deploy/local/control-plane/http/pod-log.ts';
+import { ANONYMOUS } from '#deploy/local/control-plane/http/users.ts';
 import { startTestServer, type TestServer } from './api-client.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -71,6 +75,26 @@ describe('logs of pods', () => {
     await server.controlPlane.close();
     expect((await answer.ended).text).toBe('one\n');
     expect(server.clock.pendingTimers).toBe(0);
+  });
+
+  it('end for a client that left before it could be written to', async () => {
+    writeFileSync(file, 'x'.repeat(64 * 1024));
+    const gone = new AbortController();
+    const response = new ServerResponse(new IncomingMessage(new Socket()));
+    const exchange = {
+      request: response.req,
+      response,
+      url: new URL('https://control-plane/'),
+      user: ANONYMOUS,
+      signal: gone.signal,
+    };
+    let reads = 0;
+    const leaving = () => {
+      if (++reads === 2) gone.abort();
+      return file;
+    };
+    await sendPodLog(exchange, server.clock, leaving, () => false);
+    expect([reads, response.writableEnded]).toEqual([2, true]);
   });
 
   it('are not found for a pod that is not there', async () => {

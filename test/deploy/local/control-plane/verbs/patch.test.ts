@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { PatchOptions, PatchType } from '#deploy/local/control-plane/api/verbs/verbs.ts';
+import type { PatchType } from '#deploy/local/control-plane/api/verbs/patch-types.ts';
+import type { PatchOptions } from '#deploy/local/control-plane/api/verbs/verbs.ts';
 import type { JsonObject, JsonValue } from '#deploy/local/control-plane/json.ts';
 import { at, createTestControlPlane, pod, refusal, widget } from './control-plane.ts';
 
