@@ -7,7 +7,7 @@
 import { type Backoff, createBackoff } from '#agent/runtime/backoff.ts';
 import { pause } from '#agent/runtime/deadline.ts';
 import type { Clock, Random } from '#shared/clock.ts';
-import { HEARTBEAT_INTERVAL_MS } from '#shared/wire/sync.ts';
+import { HEARTBEAT_INTERVAL_MS, type SyncRequest } from '#shared/wire/sync.ts';
 import type { EdgeClient, SyncOutcome } from './edge-client.ts';
 import type { Feedback } from './feedback.ts';
 import { applyPage, deltaPages, fullPages, type Page, type Sent, syncBody } from './pages.ts';
@@ -68,6 +68,8 @@ class InventoryPublisher implements Publisher {
   #seq = 0;
   /** Undefined: the edge's state is unknown, and a full sync comes next. */
   #sent: Sent | undefined;
+  /** `seq` of the request that made the edge's state what `#sent` says. */
+  #basis = 0;
   #dirty = true;
   #wake: () => void = () => {};
   #lastSentMs = Number.NEGATIVE_INFINITY;
@@ -129,7 +131,8 @@ class InventoryPublisher implements Publisher {
     if (this.#sent === undefined) return this.#publishFull(inventory, signal);
     const pages = deltaPages(this.#sent, inventory);
     if (pages.length > 0) return this.#publishDelta(this.#sent, pages, signal);
-    return this.#isHeartbeatDue() ? this.#send('heartbeat', undefined, {}, signal) : undefined;
+    if (!this.#isHeartbeatDue()) return undefined;
+    return this.#send('heartbeat', undefined, { basis: this.#basis }, signal);
   }
 
   async #publishFull(inventory: Inventory, signal: AbortSignal): Promise<SyncOutcome | undefined> {
@@ -137,12 +140,13 @@ class InventoryPublisher implements Publisher {
     const sent: Sent = new Map();
     let outcome: SyncOutcome | undefined;
     for (const [index, page] of pages.entries()) {
-      const numbering = pages.length > 1 ? { page: { index, of: pages.length } } : {};
-      outcome = await this.#send('full', page, numbering, signal);
+      const place = pages.length > 1 ? { page: { index, of: pages.length } } : {};
+      outcome = await this.#send('full', page, place, signal);
       if (outcome.kind !== 'accepted') return outcome;
       applyPage(sent, page);
     }
     this.#sent = sent;
+    this.#basis = this.#seq;
     this.#deps.feedback.retain((uid) => inventory.has(uid));
     return outcome;
   }
@@ -154,9 +158,10 @@ class InventoryPublisher implements Publisher {
   ): Promise<SyncOutcome | undefined> {
     let outcome: SyncOutcome | undefined;
     for (const page of pages) {
-      outcome = await this.#send('delta', page, {}, signal);
+      outcome = await this.#send('delta', page, { basis: this.#basis }, signal);
       if (outcome.kind !== 'accepted') return outcome;
       applyPage(sent, page);
+      this.#basis = this.#seq;
     }
     this.#deps.feedback.retain((uid) => sent.has(uid));
     return outcome;
@@ -165,12 +170,12 @@ class InventoryPublisher implements Publisher {
   async #send(
     kind: SyncKind,
     page: Page | undefined,
-    numbering: { page?: { index: number; of: number } },
+    place: Pick<SyncRequest, 'page' | 'basis'>,
     signal: AbortSignal,
   ): Promise<SyncOutcome> {
     const { edge, clock, term, session, feedback, observer } = this.#deps;
     this.#seq++;
-    const envelope = { term, session, seq: this.#seq, kind, ...numbering };
+    const envelope = { term, session, seq: this.#seq, kind, ...place };
     const body = syncBody(envelope, page);
     const startedMs = clock.monotonicMs();
     const outcome = await edge.sync(body, signal);

@@ -20,7 +20,10 @@ export interface AgentRow {
   readonly term: number;
   /** null until a first full sync of a session has taken effect. */
   readonly session: string | null;
+  /** Of the last sync of the session; 0 before its first. */
   readonly seq: number;
+  /** `seq` of the last sync that could change the inventory. */
+  readonly basis: number;
   readonly lastSyncMs: number;
 }
 

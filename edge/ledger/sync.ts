@@ -3,9 +3,9 @@
  *
  * Every accepted full or delta sync is in storage before it is answered. A heartbeat is written
  * only when the stored time of the last sync is older than a third of what makes a cluster stale:
- * after a restart a cluster may look up to that much older than it is, never younger. Its `seq` is
- * then unknown to the book as well, so that the agent is asked for a full sync, which writes
- * nothing for entries that have not changed.
+ * after a restart a cluster may look up to that much older than it is, never younger. The `seq`s
+ * of such heartbeats are then unknown to the book as well; a sync goes on all the same when it is
+ * based on the last change that the book has.
  */
 import type { InventoryEntry, SyncRequest } from '#shared/wire/sync.ts';
 import type { Inventory, InventoryUpdate } from './inventory.ts';
@@ -61,7 +61,7 @@ export class Syncs {
       return { ok: true, acceptedSeq: agent.seq, update: undefined };
     }
     if (request.kind === 'full') return this.#full(cluster, request, nowMs);
-    if (resumes && request.seq === agent.seq + 1) {
+    if (resumes && (request.seq === agent.seq + 1 || request.basis === agent.basis)) {
       this.#staging.delete(cluster);
       return this.#next(cluster, agent, request, nowMs);
     }
@@ -127,20 +127,20 @@ export class Syncs {
 
   #next(name: string, agent: AgentRow, request: SyncRequest, nowMs: number): SyncOutcome {
     const cluster = this.#cluster(name);
-    const row = { ...agent, seq: request.seq, lastSyncMs: nowMs };
+    const beat = { ...agent, seq: request.seq, lastSyncMs: nowMs };
     if (request.kind === 'heartbeat') {
       const isSavedRecently = nowMs - cluster.savedSyncMs < this.#rules.agentStaleMs / 3;
-      if (isSavedRecently) cluster.agent = row;
-      const changes = isSavedRecently ? [] : [this.#inventory.putAgent(row)];
-      return { ok: true, acceptedSeq: row.seq, update: { changes, bereaved: [] } };
+      if (isSavedRecently) cluster.agent = beat;
+      const changes = isSavedRecently ? [] : [this.#inventory.putAgent(beat)];
+      return { ok: true, acceptedSeq: beat.seq, update: { changes, bereaved: [] } };
     }
     const added = request.upserts.filter((entry) => !cluster.proxies.has(entry.uid));
     if (this.#inventory.size + added.length > PROXIES_MAX && added.length > 0) {
       return refuse('inventory_full', FULL);
     }
     const update = this.#inventory.merge(cluster, request.upserts, request.removes);
-    update.changes.unshift(this.#inventory.putAgent(row));
-    return { ok: true, acceptedSeq: row.seq, update };
+    update.changes.unshift(this.#inventory.putAgent({ ...beat, basis: beat.seq }));
+    return { ok: true, acceptedSeq: beat.seq, update };
   }
 
   #resync(name: string, request: SyncRequest, reason: string): SyncOutcome {
@@ -151,7 +151,8 @@ export class Syncs {
   #fence(name: string, request: SyncRequest): Change[] {
     const agent = this.#inventory.clusters.get(name)?.agent;
     if (agent === undefined || request.term <= agent.term) return [];
-    return [this.#inventory.putAgent({ ...agent, term: request.term, session: null, seq: 0 })];
+    const fence = { term: request.term, session: null, seq: 0, basis: 0 };
+    return [this.#inventory.putAgent({ ...agent, ...fence })];
   }
 
   /** Whether the entries are too many in place of those that the cluster has now. */
@@ -175,5 +176,5 @@ function refuse(code: 'inventory_full', reason: string): SyncOutcome {
 
 function agentRow(cluster: string, request: SyncRequest, nowMs: number): AgentRow {
   const { term, session, seq } = request;
-  return { cluster, term, session, seq, lastSyncMs: nowMs };
+  return { cluster, term, session, seq, basis: seq, lastSyncMs: nowMs };
 }

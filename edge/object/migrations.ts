@@ -44,6 +44,7 @@ const STEPS: readonly string[] = [
      name TEXT NOT NULL PRIMARY KEY,
      value INTEGER NOT NULL
    ) WITHOUT ROWID;`,
+  'ALTER TABLE agents ADD COLUMN basis INTEGER NOT NULL DEFAULT 0;',
 ];
 
 /** Brings the tables to the newest step; repeating it does nothing. */

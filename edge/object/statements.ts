@@ -8,9 +8,7 @@ const TOKEN_CEILING = 'token_ceiling';
 /** Reads all that the ledger remembers; checked, as an older version may have written it. */
 export function readSnapshot(sql: SqlStorage): Snapshot {
   return {
-    agents: agentRows.parse(
-      sql.exec('SELECT cluster, term, session, seq, last_sync_ms FROM agents').toArray(),
-    ),
+    agents: agentRows.parse(sql.exec('SELECT * FROM agents').toArray()),
     proxies: proxyRows.parse(sql.exec('SELECT cluster, entry FROM proxies').toArray()),
     uses: useRows.parse(sql.exec('SELECT cluster, uid, token FROM uses').toArray()),
     leases: leaseRows.parse(sql.exec('SELECT * FROM leases').toArray()),
@@ -23,14 +21,15 @@ export function readSnapshot(sql: SqlStorage): Snapshot {
 export function writeChange(sql: SqlStorage, change: Change): void {
   switch (change.kind) {
     case 'put-agent': {
-      const { cluster, term, session, seq, lastSyncMs } = change.row;
+      const { cluster, term, session, seq, basis, lastSyncMs } = change.row;
       sql.exec(
-        'REPLACE INTO agents VALUES (?, ?, ?, ?, ?)',
+        'REPLACE INTO agents VALUES (?, ?, ?, ?, ?, ?)',
         cluster,
         term,
         session,
         seq,
         lastSyncMs,
+        basis,
       );
       return;
     }
@@ -105,6 +104,7 @@ const agentRows = z.array(
       session: z.string().nullable(),
       seq: integer,
       last_sync_ms: integer,
+      basis: integer,
     })
     .transform(({ last_sync_ms: lastSyncMs, ...row }) => ({ ...row, lastSyncMs })),
 );

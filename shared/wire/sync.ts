@@ -49,6 +49,11 @@ export const syncRequestSchema = z
     /** Counts up by one within a session. */
     seq: z.number().int().min(1),
     kind: z.enum(['full', 'delta', 'heartbeat']),
+    /**
+     * `seq` of the last full or delta sync that was acknowledged. An edge that has forgotten the
+     * heartbeats since then, which it need not store, sees by it that it has missed no change.
+     */
+    basis: z.number().int().min(1).optional(),
     /** Pages of a full sync; it takes effect with its last page. `index` counts from 0. */
     page: z
       .strictObject({ index: z.number().int().min(0), of: z.number().int().min(1).max(1000) })

@@ -100,6 +100,15 @@ describe('after the object was evicted', () => {
     await lease();
     expect(await rows('migrations')).toBe(done);
   });
+
+  it('a session goes on that sent nothing but heartbeats since its last change', async () => {
+    await sync({ term: 2, session: 's', seq: 1, kind: 'full', upserts: [entry('a')] });
+    for (const seq of [2, 3, 4]) {
+      await evictDurableObject(ledger());
+      const heartbeat = { term: 2, session: 's', seq, kind: 'heartbeat', basis: 1 };
+      expect(await sync(heartbeat)).toMatchObject({ status: 200, body: { acceptedSeq: seq } });
+    }
+  });
 });
 
 describe('a restart of the object', () => {

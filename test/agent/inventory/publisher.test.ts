@@ -136,6 +136,21 @@ describe('publisher', () => {
     expect(kinds()).toEqual(['full', 'heartbeat', 'heartbeat', 'heartbeat']);
   });
 
+  test('every request after the full sync names the last change that was acknowledged', async () => {
+    const { clock, requests, change } = setUp(entry('a'));
+    await settle();
+    await clock.advance(HEARTBEAT_INTERVAL_MS);
+    change(entry('b'));
+    await clock.advance(100);
+    await clock.advance(HEARTBEAT_INTERVAL_MS);
+    expect(requests.map(({ kind, seq, basis }) => [kind, seq, basis])).toEqual([
+      ['full', 1, undefined],
+      ['heartbeat', 2, 1],
+      ['delta', 3, 1],
+      ['heartbeat', 4, 3],
+    ]);
+  });
+
   test('a change during a request goes out with the next one', async () => {
     const { clock, it, requests, change } = setUp(entry('a'));
     await settle();

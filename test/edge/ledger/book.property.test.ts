@@ -89,6 +89,8 @@ class Run {
   readonly seen = { granted: 0, refused: 0, restarts: 0 };
   readonly #ids: string[] = [];
   #lastToken = 0;
+  /** `seq` of the last change that the ledger took; undefined before the first full sync. */
+  #basis: number | undefined;
   #session = 0;
 
   step(command: Command): void {
@@ -156,19 +158,33 @@ class Run {
     }
     for (const one of upserts) model.put(one, ledger.nowMs);
     model.lastSyncMs = ledger.nowMs;
+    this.#basis = 1;
   }
 
   #delta(changes: { upserts?: InventoryEntry[]; removes?: string[] }): boolean {
-    const session = `session-${this.#session}`;
-    const { ok } = this.ledger.sync('c', { kind: 'delta', session, ...changes });
-    if (ok) this.model.lastSyncMs = this.ledger.nowMs;
-    return ok;
+    const seq = this.#goOn({ kind: 'delta', ...changes });
+    if (seq !== undefined) this.#basis = seq;
+    return seq !== undefined;
   }
 
   #heartbeat(): void {
+    this.#goOn({ kind: 'heartbeat' });
+  }
+
+  /** What a session sends after its full sync is always taken, whatever a restart forgot. */
+  #goOn(request: Parameters<Ledger['sync']>[1]): number | undefined {
+    const { ledger, model } = this;
+    const basis = this.#basis;
     const session = `session-${this.#session}`;
-    const { ok } = this.ledger.sync('c', { kind: 'heartbeat', session });
-    if (ok) this.model.lastSyncMs = this.ledger.nowMs;
+    const result = ledger.sync('c', {
+      session,
+      ...(basis === undefined ? {} : { basis }),
+      ...request,
+    });
+    expect(result.ok).toBe(basis !== undefined);
+    if (!result.ok) return undefined;
+    model.lastSyncMs = ledger.nowMs;
+    return result.response.acceptedSeq;
   }
 
   #acquire(command: Extract<Command, { do: 'acquire' }>): void {

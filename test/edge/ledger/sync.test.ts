@@ -37,15 +37,47 @@ describe('a session', () => {
     expect(listed(ledger)).toEqual(['a', 'b']);
   });
 
-  it('asks for a full sync when a restart has forgotten a heartbeat', () => {
+  it.each(['heartbeat', 'delta'] as const)(
+    'goes on with a %s after a restart that has forgotten heartbeats, on the same basis',
+    (kind) => {
+      const ledger = new Ledger();
+      ledger.has(entry('a'));
+      ledger.sync('c', { kind: 'delta', basis: 1, upserts: [entry('b')] });
+      for (let beat = 0; beat < 3; beat++) ledger.heartbeat();
+      ledger.restart();
+      expect(ledger.sync('c', { kind, seq: 6, basis: 2 })).toMatchObject({
+        response: { acceptedSeq: 6 },
+      });
+      expect(ledger.sync('c', { kind, seq: 7, basis: kind === 'delta' ? 6 : 2 }).ok).toBe(true);
+      expect(listed(ledger)).toEqual(['a', 'b']);
+    },
+  );
+
+  it('keeps its basis through heartbeats that are stored', () => {
     const ledger = new Ledger();
     ledger.has(entry('a'));
+    ledger.advance(60);
+    ledger.heartbeat();
+    expect(ledger.changes).toHaveLength(1);
     ledger.heartbeat();
     ledger.restart();
-    const next = { kind: 'heartbeat', seq: 3 } as const;
+    expect(ledger.sync('c', { kind: 'heartbeat', seq: 4, basis: 1 }).ok).toBe(true);
+  });
+
+  it.each([
+    ['without a basis', {}],
+    ['on another basis', { basis: 1 }],
+  ])('asks for a full sync after a gap %s', (_, basis) => {
+    const ledger = new Ledger();
+    ledger.has(entry('a'));
+    ledger.sync('c', { kind: 'delta', basis: 1, upserts: [entry('b')] });
+    ledger.heartbeat();
+    ledger.restart();
+    const next = { kind: 'heartbeat', seq: 4, ...basis } as const;
     expect(ledger.sync('c', next)).toMatchObject({ code: 'resync_required' });
     const full = { kind: 'full', session: 's2', seq: 1 } as const;
-    expect(ledger.sync('c', { ...full, upserts: [entry('a')] })).toMatchObject({ ok: true });
+    const upserts = [entry('a'), entry('b')];
+    expect(ledger.sync('c', { ...full, upserts })).toMatchObject({ ok: true });
     expect(ledger.changes.map((change) => change.kind)).toEqual(['put-agent']);
   });
 });
