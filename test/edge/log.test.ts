@@ -4,23 +4,10 @@ import { createApp } from '#edge/app.ts';
 import { readSettings } from '#edge/env.ts';
 import { createLog } from '#edge/http/log.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
+import { entry } from './requests.ts';
 
 const SECRETS = ['crawl-secret', 'agent-secret', 'proxy-user', 'proxy-secret', 'query-secret'];
-const entry = {
-  uid: 'u',
-  namespace: 'n',
-  name: 'p',
-  instance: 'i',
-  host: 'p.example',
-  port: 3128,
-  protocol: 'http',
-  credentials: { username: 'proxy-user', password: 'proxy-secret' },
-  attributes: {},
-  maxLeases: 9,
-  healthy: true,
-  leasable: true,
-  draining: false,
-};
+const credentials = { username: 'proxy-user', password: 'proxy-secret' };
 
 interface Line {
   readonly level: string;
@@ -86,7 +73,13 @@ describe('the log', () => {
       answers.push(await response.clone().text());
       return response;
     };
-    const full = { term: 1, session: 's', seq: 1, kind: 'full', upserts: [entry] };
+    const full = {
+      term: 1,
+      session: 's',
+      seq: 1,
+      kind: 'full',
+      upserts: [entry('p', { credentials })],
+    };
     await run('POST', '/v1/agents/c/sync', 'agent-secret', full);
     const granted = await request('POST', '/v1/leases', 'crawl-secret', {});
     const { leaseID } = await granted.json<{ leaseID: string }>();
@@ -94,7 +87,7 @@ describe('the log', () => {
     await run('DELETE', `/v1/leases/${leaseID}`, 'agent-secret');
     await run('POST', '/v1/leases', 'crawl-secret', { ttlSeconds: 'query-secret' });
     await run('GET', '/v1/proxies?limit=query-secret', 'crawl-secret');
-    const broken = { ...entry, credentials: { username: 'proxy-user', password: 7 } };
+    const broken = { ...entry('p'), credentials: { ...credentials, password: 7 } };
     await run('POST', '/v1/agents/c/sync', 'agent-secret', { ...full, upserts: [broken] });
     await run('GET', '/v1/stats', 'crawl-secret');
     await run('GET', '/v1/proxies', 'crawl-secret');

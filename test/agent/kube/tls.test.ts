@@ -1,30 +1,12 @@
-import 'reflect-metadata';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import * as x509 from '@peculiar/x509';
 import { expect, test } from 'vitest';
 import type { TlsMaterial } from '#agent/kube/access.ts';
 import { createKubeClient } from '#agent/kube/client.ts';
 import { systemClock } from '#shared/clock.ts';
+import { type Certificate, makeCertificate } from '#test/fakes/proxies.ts';
 
-/** A self-signed certificate for 127.0.0.1, which is its own CA. */
-async function certificate(name: string): Promise<{ cert: string; key: string }> {
-  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  const made = await x509.X509CertificateGenerator.createSelfSigned({
-    name: `CN=${name}`,
-    keys,
-    signingAlgorithm: algorithm,
-    extensions: [
-      new x509.BasicConstraintsExtension(true),
-      new x509.SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }]),
-    ],
-  });
-  const pkcs8 = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
-  return { cert: made.toString('pem'), key: x509.PemConverter.encode(pkcs8, 'PRIVATE KEY') };
-}
-
-async function serve(identity: { cert: string; key: string }, port = 0) {
+async function serve(identity: Certificate, port = 0) {
   let handshakes = 0;
   const server: Server = createServer(identity, (_request, response) => response.end('{}'));
   server.on('secureConnection', () => handshakes++);
@@ -41,7 +23,8 @@ async function serve(identity: { cert: string; key: string }, port = 0) {
 }
 
 test('requests share TLS connections, and a rotated CA is taken over without a restart', async () => {
-  const [before, after] = [await certificate('before'), await certificate('after')];
+  const before = await makeCertificate('ip', '127.0.0.1');
+  const after = await makeCertificate('ip', '127.0.0.1');
   const first = await serve(before);
   let tls: TlsMaterial = { ca: before.cert };
   const client = createKubeClient({
