@@ -60,6 +60,7 @@ describe('a new managed proxy', () => {
     expect(world.provider.only.request).toEqual({
       name: instanceName('uid-1'),
       uid: 'uid-1',
+      installation: 'here',
       namespace: 'crawl',
       proxyName: 'one',
       placement: { zone: 'z', image: 'i' },
@@ -194,14 +195,20 @@ describe('a dead machine', () => {
 
   test('whose successors die as well is replaced ever more slowly', async () => {
     const world = new World(managed());
+    const madeAtMs: number[] = [];
     let passes = 0;
     while (world.clock.now() < Date.UTC(2026, 0, 1) + 600_000) {
       for (const machine of world.provider.machines.values()) machine.forced = 'Terminated';
       const { requeueAfterMs } = await world.pass();
+      if (world.provider.made > madeAtMs.length) madeAtMs.push(world.clock.now());
       await world.clock.advance(requeueAfterMs ?? 0);
       passes++;
     }
     expect(world.provider.made).toBeLessThan(45);
+    const pausesMs = madeAtMs.slice(1).map((atMs, nth) => atMs - (madeAtMs[nth] ?? 0));
+    expect(pausesMs.length).toBeGreaterThan(5);
+    expect(pausesMs).toEqual([...pausesMs].sort((a, b) => a - b));
+    expect(pausesMs.at(-1)).toBeGreaterThan(2 * (pausesMs[0] ?? 0));
     expect(passes).toBeLessThan(250);
   });
 });
