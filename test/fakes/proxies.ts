@@ -14,6 +14,8 @@ export interface Listening {
   readonly port: number;
   /** Connections so far. */
   readonly connections: number;
+  /** Connections that are open now. */
+  readonly openConnections: number;
   close(): Promise<void>;
 }
 
@@ -184,6 +186,9 @@ async function listen(server: Server | HttpServer): Promise<Listening> {
     port,
     get connections() {
       return connections;
+    },
+    get openConnections() {
+      return sockets.size;
     },
     close: () =>
       new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createProbe } from '#agent/health/probe.ts';
 import type { ProbeTarget } from '#agent/health/targets.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -128,6 +128,7 @@ describe('a good proxy', () => {
     const url = `http://127.0.0.1:${port}/`;
     for (let count = 0; count < 5; count++) await probe(target(proxy.port, url), signal);
     expect(proxy.connections).toBe(5);
+    await vi.waitFor(() => expect(proxy.openConnections).toBe(0));
   });
 
   test('may send a page without end: what is read of it is bounded', async () => {
