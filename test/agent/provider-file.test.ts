@@ -20,6 +20,7 @@ function provider(name: string): Provider {
     create: () => Promise.resolve('id'),
     get: () => Promise.reject(new Error('not used')),
     delete: () => Promise.resolve(),
+    disown: () => Promise.resolve(),
     listByTag: () => Promise.resolve([]),
   };
 }
@@ -47,8 +48,14 @@ function setUp(file: { path: string; text: string } | undefined) {
 }
 
 test('without a file there is no provider, and the loop waits for its stop', async () => {
-  const { providers, stop, done } = setUp(undefined);
+  const { clock, providers, stop, done } = setUp(undefined);
   expect(providers.get('local')).toBeUndefined();
+  let ended = false;
+  void done.then(() => {
+    ended = true;
+  });
+  await clock.advance(60_000);
+  expect(ended).toBe(false);
   stop.abort();
   await done;
 });

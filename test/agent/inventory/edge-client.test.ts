@@ -29,7 +29,7 @@ async function setUp(answer: Answer, prefix = '') {
     clock,
     edgeUrl: `http://127.0.0.1:${port}${prefix}`,
     cluster: 'home',
-    token: async () => 'agent-token',
+    token: async () => TOKEN,
   });
   closing.push(
     () => new Promise((resolve) => server.close(resolve)),
@@ -39,6 +39,7 @@ async function setUp(answer: Answer, prefix = '') {
   return { client, clock, received };
 }
 
+const TOKEN = 'secret-of-the-agent';
 const never = new AbortController().signal;
 const good = { acceptedSeq: 1, serverTime: 5, leases: {}, reports: {}, counters: {} };
 
@@ -59,7 +60,7 @@ describe('edge client', () => {
     expect(request?.method).toBe('POST');
     expect(request?.url).toBe('/base/v1/agents/home/sync');
     expect(request?.headers).toMatchObject({
-      authorization: 'Bearer agent-token',
+      authorization: `Bearer ${TOKEN}`,
       'content-type': 'application/json',
     });
     expect(request?.headers['content-encoding']).toBeUndefined();
@@ -102,7 +103,7 @@ describe('edge client', () => {
     const outcome = await client.sync('{}', never);
     expect(outcome).toMatchObject({ message: expect.stringContaining(flag) });
     expect(outcome).toMatchObject({ message: expect.stringContaining('the reason (request r1)') });
-    expect(JSON.stringify(outcome)).not.toContain('agent-token"');
+    expect(JSON.stringify(outcome)).not.toContain(TOKEN);
   });
 
   test('a 200 that is not the answer of an edge is not taken for one', async () => {
