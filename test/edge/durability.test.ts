@@ -86,6 +86,18 @@ describe('after the object was evicted', () => {
     expect((await crawl('GET', '/v1/proxies')).body.count).toBe(2);
   });
 
+  it('`spread` goes on where it was', async () => {
+    await syncFull(entry('a'), entry('b'), entry('c'));
+    const used: unknown[] = [];
+    for (let round = 0; round < 4; round++) {
+      const { id, body } = await lease({ strategy: 'spread' });
+      used.push(body.proxy);
+      await crawl('DELETE', `/v1/leases/${id}`);
+      await evictDurableObject(ledger());
+    }
+    expect(used).toMatchObject(['a', 'b', 'c', 'a'].map((name) => ({ name })));
+  });
+
   it('a proxy that is gone is known to be gone', async () => {
     const { id } = await lease();
     await syncFull();
@@ -111,8 +123,8 @@ describe('after the object was evicted', () => {
   });
 });
 
-describe('a restart of the object', () => {
-  it('rebuilds every kind of row that it wrote', async () => {
+describe('the rows of the object', () => {
+  it('are one for each thing that it knows, and go with the proxy', async () => {
     const { id } = await lease({ strategy: 'spread', target: 'shop.example' });
     await crawl('POST', `/v1/leases/${id}/report`, { result: 'rate_limited' });
     const counts: Record<string, number> = {};
