@@ -38,6 +38,8 @@ export interface Config {
     | { readonly kind: 'in-cluster'; readonly host: string; readonly port: string };
   /** Name of this process in events and logs: the pod's name in a cluster. */
   readonly instance: string;
+  /** Where the agent is at home: its Lease and the id of the installation are there. */
+  readonly homeNamespace: string;
   readonly version: string;
   /** Flags that were set to something else than their default. */
   readonly given: readonly string[];
@@ -67,7 +69,10 @@ const TOKEN_LENGTH_MIN = 8;
 /** A DNS label: it becomes a segment of a URL and a label of metrics. */
 const CLUSTER_NAME = /^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/;
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+const SERVICE_ACCOUNT_TOKEN = `${SERVICE_ACCOUNT}/token`;
+/** Of the manifests in `deploy/`. */
+const HOME_NAMESPACE_DEFAULT = 'crawl-system';
 
 const text = (name: string, value: string, help: string, fallback?: string): FlagSpec => ({
   name,
@@ -178,6 +183,7 @@ function build(read: FlagReader, env: Env, files: Files): Config {
     token: readToken(read, env, files),
     cluster: locateCluster(read, env, files),
     instance: env.POD_NAME || hostname(),
+    homeNamespace: readHomeNamespace(env, files),
     version: manifest.version,
     given: read.given(),
   };
@@ -257,6 +263,13 @@ function locateCluster(read: FlagReader, env: Env, files: Files): Config['cluste
     read.faults.push('KUBECONFIG: no cluster is known; name a kubeconfig, or run in a pod');
   }
   return { kind: 'kubeconfig', paths: [own] };
+}
+
+/** As the pod is told, as its service account says, or as the manifests have it. */
+function readHomeNamespace(env: Env, files: Files): string {
+  if (env.POD_NAMESPACE) return env.POD_NAMESPACE;
+  const file = `${SERVICE_ACCOUNT}/namespace`;
+  return (files.exists(file) ? files.readText(file).trim() : '') || HOME_NAMESPACE_DEFAULT;
 }
 
 function tryRead(read: FlagReader, flag: string, path: string, files: Files): string | undefined {

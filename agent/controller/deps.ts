@@ -30,6 +30,8 @@ export interface ControllerDeps {
   readonly secrets: { get: ReadSecret };
   readonly cloudInitSecrets: CloudInitSecrets;
   readonly events: Pick<EventRecorder, 'record'>;
+  /** Id of this installation, for the marks of machines. */
+  readonly installation: string;
   readonly clock: Clock;
 }
 

@@ -124,6 +124,7 @@ async function launch(
     {
       name: instanceName(uid),
       uid,
+      installation: deps.installation,
       namespace,
       proxyName: name,
       placement: placement ?? {},

@@ -1,5 +1,5 @@
 /** What the steps of a managed Proxy share. */
-import type { Instance, Provider } from '#agent/providers/provider.ts';
+import type { Instance, Mark, Provider } from '#agent/providers/provider.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
 import { SPEC_HASH_ANNOTATION } from '#shared/crd/names.ts';
 import type { StepDeps } from './deps.ts';
@@ -25,11 +25,15 @@ export async function recordIntent({ deps, draft, signal }: Step, hash: string):
   draft.replaceProxy(await writer.setAnnotation(draft.proxy, SPEC_HASH_ANNOTATION, hash, signal));
 }
 
+/** Whether a machine is this Proxy's: a name or an id alone does not prove it. */
+export function isOwn({ deps, draft }: Pick<Step, 'deps' | 'draft'>, mark: Mark): boolean {
+  return mark.uid === draft.proxy.metadata.uid && mark.installation === deps.installation;
+}
+
 /** A machine of this Proxy that no status tells of, found by its mark. */
 export async function findUnrecorded(step: Step): Promise<Instance | undefined> {
-  const { uid } = step.draft.proxy.metadata;
   const instances = await step.provider.listByTag(step.signal);
-  return instances.find((instance) => instance.uid === uid);
+  return instances.find((instance) => isOwn(step, instance));
 }
 
 /** Looks again soon, and less often the longer the machine has been on its way up or down. */

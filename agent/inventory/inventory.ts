@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Clock, Random } from '#shared/clock.ts';
 import { createEdgeClient } from './edge-client.ts';
-import { createFeedback, type FeedbackReader } from './feedback.ts';
+import type { Feedback } from './feedback.ts';
 import { createPublisher, type Publisher, type PublisherObserver } from './publisher.ts';
 import { createInventoryBuilder, type SnapshotSources } from './snapshot.ts';
 
@@ -14,6 +14,8 @@ export interface InventoryDeps extends Omit<SnapshotSources, 'proxies'> {
   readonly edgeUrl: string;
   readonly clusterName: string;
   readonly token: TokenSource;
+  /** Where the edge's answers go. */
+  readonly feedback: Feedback;
   /** Told of each token before it is used, so that it can be kept out of logs. */
   readonly onToken: (token: string) => void;
   readonly term: number;
@@ -25,15 +27,13 @@ export interface InventoryDeps extends Omit<SnapshotSources, 'proxies'> {
 }
 
 export interface InventoryPublishing extends Publisher {
-  readonly feedback: FeedbackReader;
   close(): Promise<void>;
 }
 
 export function openInventory(deps: InventoryDeps): InventoryPublishing {
   const { clock, random, observer, term, session, edgeUrl } = deps;
-  const { verdict, credentials } = deps;
+  const { verdict, credentials, feedback } = deps;
   const build = createInventoryBuilder();
-  const feedback = createFeedback();
   const token = tokenReader(deps.token, deps.onToken);
   const edge = createEdgeClient({ clock, edgeUrl, cluster: deps.clusterName, token });
   const publisher = createPublisher({
@@ -47,7 +47,6 @@ export function openInventory(deps: InventoryDeps): InventoryPublishing {
     observer,
   });
   return {
-    feedback,
     notify: () => publisher.notify(),
     run: (signal) => publisher.run(signal),
     close: () => edge.close(),

@@ -8,7 +8,7 @@
  */
 export type ProviderErrorClass = 'NotFound' | 'QuotaExceeded' | 'Transient' | 'Permanent';
 
-export type ProviderOp = 'create' | 'get' | 'delete' | 'list' | 'check';
+export type ProviderOp = 'create' | 'get' | 'delete' | 'disown' | 'list' | 'check';
 
 export class ProviderError extends Error {
   override readonly name = 'ProviderError';

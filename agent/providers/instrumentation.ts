@@ -42,6 +42,7 @@ export function instrument(provider: Provider, observer: ProviderObserver, clock
     create: (request, signal) => observed('create', () => provider.create(request, signal)),
     get: (id, signal) => observed('get', () => provider.get(id, signal)),
     delete: (id, signal) => observed('delete', () => provider.delete(id, signal)),
+    disown: (id, signal) => observed('disown', () => provider.disown(id, signal)),
     listByTag: (signal) => observed('list', () => provider.listByTag(signal)),
   };
 }

@@ -7,25 +7,32 @@ import type { Placement } from '#shared/crd/proxy.ts';
 
 export type InstanceState = 'Provisioning' | 'Running' | 'Stopped' | 'Terminated';
 
-export interface Instance {
+/** What every machine carries from the call that makes it: whose it is. */
+export interface Mark {
+  /** UID of the owning Proxy. */
+  readonly uid: string;
+  /** Id of the installation; another installation's machines are never touched. */
+  readonly installation: string;
+}
+
+/** A machine as the backend has it; the mark is read back, and an absent part of it is empty. */
+export interface Instance extends Mark {
   /** What `get` and `delete` take; self-contained, location included. */
   readonly id: string;
   readonly state: InstanceState;
   /** Set whenever the state is Running. */
   readonly ip?: string;
-  /** UID of the owning Proxy, read back from the backend. */
-  readonly uid: string;
   /** Milliseconds since the epoch, read back from the backend; 0 when it is unreadable. */
   readonly createdAtMs: number;
   /** The backend's own word for the state, for conditions and events. */
   readonly detail?: string;
+  /** Namespace and name of the Proxy, where the backend keeps them; for people. */
+  readonly proxy?: { readonly namespace: string; readonly name: string };
 }
 
-export interface CreateRequest {
+export interface CreateRequest extends Mark {
   /** From `instanceName`; the same at every attempt, which makes `create` idempotent. */
   readonly name: string;
-  /** UID of the Proxy; goes into the instance's mark. */
-  readonly uid: string;
   readonly namespace: string;
   readonly proxyName: string;
   readonly placement: Placement;
@@ -42,8 +49,8 @@ export interface Provider {
 
   /**
    * Submits the machine and returns its id. Idempotent by `request.name`: a repeat answers with
-   * the id of what exists, after verifying its UID mark; another owner's machine under the name is
-   * Permanent. The mark is written in the same call that makes the machine. Never NotFound.
+   * the id of what exists, after verifying its whole mark; another owner's machine under the name
+   * is Permanent. The mark is written in the same call that makes the machine. Never NotFound.
    */
   create(request: CreateRequest, signal: AbortSignal): Promise<string>;
 
@@ -56,7 +63,16 @@ export interface Provider {
   /** Removes all that `create` made. Idempotent; may return before the machine is gone. */
   delete(id: string, signal: AbortSignal): Promise<void>;
 
-  /** Every machine with our mark in the whole scope, or an error; never a partial guess. */
+  /**
+   * Takes the mark off: the machine runs on and is nobody's, so that no sweep ever finds it.
+   * Idempotent; a machine that is gone is no failure.
+   */
+  disown(id: string, signal: AbortSignal): Promise<void>;
+
+  /**
+   * Every machine with our mark, of whatever installation, in the whole scope, or an error; never
+   * a partial guess.
+   */
   listByTag(signal: AbortSignal): Promise<Instance[]>;
 }
 

@@ -118,6 +118,10 @@ export function providerFileObserver(log: Log): ProviderFileObserver {
   };
 }
 
+export function waitingForCluster(log: Log) {
+  return (error: Error) => log.warn({ err: error }, 'waiting for the API server');
+}
+
 export function eventObserver(log: Log, metrics: Metrics): EventObserver {
   return {
     eventDropped(reason, error) {

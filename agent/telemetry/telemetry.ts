@@ -29,6 +29,7 @@ export async function createTelemetry(options: Pick<LogOptions, 'level' | 'forma
       ...observers.eventObserver(log, metrics),
     },
     publisher: observers.publisherObserver(log, metrics),
+    waiting: observers.waitingForCluster(log),
     providerFile: observers.providerFileObserver(log),
   };
 }

@@ -13,7 +13,12 @@ export const SKIP_CLEANUP_ANNOTATION = `${GROUP}/skip-cleanup`;
 /** Secrets that hold cloud-init user-data carry this label with the value `"true"`. */
 export const CLOUD_INIT_LABEL = `${GROUP}/cloud-init`;
 
+/** Name of the Proxy that a pod was made for. */
+export const PROXY_ANNOTATION = `${GROUP}/proxy`;
+
 /** Mark of every instance that the agent made; value `"true"`. */
 export const MANAGED_LABEL = 'proxy-operator-managed';
 /** UID of the Proxy that owns an instance. */
 export const UID_LABEL = 'proxy-operator-uid';
+/** Id of the installation that made an instance: another one's machines are never touched. */
+export const INSTALLATION_LABEL = 'proxy-operator-installation';

@@ -142,6 +142,8 @@ async function startCluster(): Promise<{
     if (request.query.get('watch') === 'true') {
       response.writeHead(200).flushHeaders();
       if (isProxies) watchers.add(response);
+    } else if (request.path.endsWith('/configmaps/egress-agent-installation')) {
+      answerJson(response, 200, { data: { id: 'here' } });
     } else if (request.method === 'GET') {
       answerJson(response, 200, listBody(isProxies ? [proxy] : [], `${version}`));
     } else if (request.method === 'PATCH' && request.path.endsWith('/status')) {

@@ -12,6 +12,7 @@ import type {
   CreateRequest,
   Instance,
   InstanceState,
+  Mark,
   Provider,
 } from '#agent/providers/provider.ts';
 
@@ -25,6 +26,8 @@ export interface Machine {
   forced?: InstanceState;
   /** Polls until it runs. */
   startsIn: number;
+  /** Its mark was taken off. */
+  disowned?: boolean;
   /** Polls until it is gone, once it is deleted. */
   goesIn?: number;
 }
@@ -76,7 +79,7 @@ export class MemoryProvider implements Provider {
     return this.#request('create', id, signal, () => {
       const existing = this.machines.get(id);
       if (existing === undefined) this.#make(id, request);
-      else if (existing.request.uid !== request.uid) throw this.#error('Permanent', 'create', id);
+      else if (!isSameOwner(existing.request, request)) throw this.#error('Permanent', 'create', id);
       return id;
     });
   }
@@ -101,8 +104,17 @@ export class MemoryProvider implements Provider {
     });
   }
 
+  disown(id: string, signal: AbortSignal): Promise<void> {
+    return this.#request('disown', id, signal, () => {
+      const machine = this.machines.get(id);
+      if (machine !== undefined) machine.disowned = true;
+    });
+  }
+
   listByTag(signal: AbortSignal): Promise<Instance[]> {
-    return this.#request('list', '', signal, () => [...this.machines.values()].map(instanceOf));
+    return this.#request('list', '', signal, () =>
+      [...this.machines.values()].filter((machine) => !machine.disowned).map(instanceOf),
+    );
   }
 
   #make(id: string, request: CreateRequest): void {
@@ -136,9 +148,15 @@ export class MemoryProvider implements Provider {
   }
 }
 
+function isSameOwner(a: Mark, b: Mark): boolean {
+  return a.uid === b.uid && a.installation === b.installation;
+}
+
 function instanceOf(machine: Machine): Instance {
-  const { id, request, createdAtMs, ip, goesIn, startsIn, forced } = machine;
-  const base = { id, uid: request.uid, createdAtMs };
+  const { id, request, createdAtMs, ip, goesIn, startsIn, forced, disowned } = machine;
+  const { uid, installation, namespace, proxyName: name } = request;
+  const mark = disowned ? { uid: '', installation: '' } : { uid, installation };
+  const base = { id, ...mark, createdAtMs, proxy: { namespace, name } };
   if (goesIn !== undefined) return { ...base, state: 'Stopped', detail: 'Terminating' };
   const state = forced ?? (startsIn > 0 ? 'Provisioning' : 'Running');
   return state === 'Provisioning' ? { ...base, state } : { ...base, state, ip };

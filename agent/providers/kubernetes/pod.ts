@@ -1,6 +1,11 @@
 /** The pod of one proxy and the ConfigMap with its configuration. Pure. */
 import type { V1ConfigMap, V1Pod, V1PodSpec } from '@kubernetes/client-node';
-import { MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
+import {
+  INSTALLATION_LABEL,
+  MANAGED_LABEL,
+  PROXY_ANNOTATION,
+  UID_LABEL,
+} from '#shared/crd/names.ts';
 import type { KubernetesBlock } from '../config-kubernetes.ts';
 import type { CreateRequest } from '../provider.ts';
 import { squidConfig } from './squid-config.ts';
@@ -20,12 +25,13 @@ function labelsOf(request: CreateRequest): Record<string, string> {
     'app.kubernetes.io/managed-by': 'egress-agent',
     [MANAGED_LABEL]: 'true',
     [UID_LABEL]: request.uid,
+    [INSTALLATION_LABEL]: request.installation,
   };
 }
 
 /** Annotations take any text, which a Proxy's name of up to 253 characters may need. */
 function annotationsOf(request: CreateRequest): Record<string, string> {
-  return { 'crawl.example.com/proxy': request.proxyName };
+  return { [PROXY_ANNOTATION]: request.proxyName };
 }
 
 /**

@@ -12,7 +12,7 @@ import { z } from 'zod';
 import type { KubeClient } from '#agent/kube/client.ts';
 import { isKubeError } from '#agent/kube/errors.ts';
 import { CONFIG_MAPS, createResource, PODS } from '#agent/kube/resource.ts';
-import { MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
+import { INSTALLATION_LABEL, MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
 import type { KubernetesProviderConfig } from '../config.ts';
 import { ProviderError, type ProviderOp } from '../errors.ts';
 import type { Checker, CreateRequest, Provider } from '../provider.ts';
@@ -20,7 +20,7 @@ import { checkApiServer } from './check.ts';
 import { classify } from './classify.ts';
 import { formatId, type PodRef, parseId } from './id.ts';
 import { buildConfigMap, buildPod } from './pod.ts';
-import { instanceFromPod, isMarked, ownerUid, type Pod, parsePod } from './state.ts';
+import { instanceFromPod, isMarked, markOf, type Pod, parsePod } from './state.ts';
 
 export interface KubernetesProviderDeps {
   readonly client: KubeClient;
@@ -73,7 +73,9 @@ export function createKubernetesProvider(
       if (!isKubeError(error, 'AlreadyExists')) throw error;
     }
     const pod = await pods.get(request, signal);
-    if (!isMarked(pod) || ownerUid(pod) !== request.uid) {
+    const { uid, installation } = markOf(pod);
+    const isOurs = uid === request.uid && installation === request.installation;
+    if (!isMarked(pod) || !isOurs) {
       throw permanent('create', `pod ${formatId(request)} exists and belongs to somebody else`);
     }
     if (pod.metadata.deletionTimestamp) {
@@ -126,6 +128,19 @@ export function createKubernetesProvider(
           if (pod.metadata.deletionTimestamp) return;
           const preconditions = { uid: pod.metadata.uid };
           await pods.delete(ref, { preconditions }, signal);
+        } catch (error) {
+          if (!isKubeError(error, 'NotFound')) throw error;
+        }
+      }),
+    disown: (id, signal) =>
+      classified('disown', async () => {
+        const labels = { [MANAGED_LABEL]: null, [UID_LABEL]: null, [INSTALLATION_LABEL]: null };
+        const patch = {
+          type: 'application/merge-patch+json',
+          body: { metadata: { labels } },
+        } as const;
+        try {
+          await pods.patch(refOf('disown', id), patch, signal);
         } catch (error) {
           if (!isKubeError(error, 'NotFound')) throw error;
         }

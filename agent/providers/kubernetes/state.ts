@@ -1,7 +1,12 @@
 /** What the provider reads of a pod, and what state of an instance it stands for. Pure. */
 import { z } from 'zod';
-import { MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
-import type { Instance, InstanceState } from '../provider.ts';
+import {
+  INSTALLATION_LABEL,
+  MANAGED_LABEL,
+  PROXY_ANNOTATION,
+  UID_LABEL,
+} from '#shared/crd/names.ts';
+import type { Instance, InstanceState, Mark } from '../provider.ts';
 import { formatId } from './id.ts';
 
 const containerStateSchema = z
@@ -21,6 +26,7 @@ const podSchema = z.object({
     creationTimestamp: z.string().nullish(),
     deletionTimestamp: z.string().nullish(),
     labels: z.record(z.string(), z.string()).nullish(),
+    annotations: z.record(z.string(), z.string()).nullish(),
   }),
   status: z
     .object({
@@ -40,27 +46,31 @@ export function parsePod(object: unknown): Pod {
   return podSchema.parse(object);
 }
 
-/** The pod carries our mark; whose machine it is tells `ownerUid`. */
+/** The pod carries our mark; whose machine it is tells `markOf`. */
 export function isMarked(pod: Pod): boolean {
   return pod.metadata.labels?.[MANAGED_LABEL] === 'true';
 }
 
-/** UID of the Proxy that the pod was made for; empty when it carries none. */
-export function ownerUid(pod: Pod): string {
-  return pod.metadata.labels?.[UID_LABEL] ?? '';
+/** For whom the pod was made; empty parts where it does not say. */
+export function markOf(pod: Pod): Mark {
+  const labels = pod.metadata.labels ?? {};
+  return { uid: labels[UID_LABEL] ?? '', installation: labels[INSTALLATION_LABEL] ?? '' };
 }
 
 /** The pod as an instance. */
 export function instanceFromPod(pod: Pod): Instance {
   const { metadata, status } = pod;
+  const { namespace } = metadata;
+  const proxy = metadata.annotations?.[PROXY_ANNOTATION];
   const createdAtMs = Date.parse(metadata.creationTimestamp ?? '');
   return {
     id: formatId(metadata),
     state: stateOf(pod),
-    uid: ownerUid(pod),
+    ...markOf(pod),
     createdAtMs: Number.isNaN(createdAtMs) ? 0 : createdAtMs,
     detail: detailOf(pod),
     ...(status?.podIP ? { ip: status.podIP } : {}),
+    ...(proxy === undefined ? {} : { proxy: { namespace, name: proxy } }),
   };
 }
 

@@ -68,6 +68,7 @@ export class World {
       secrets: { get: async (namespace, name) => this.secrets.get(`${namespace}/${name}`) },
       cloudInitSecrets: { get: (key) => this.secrets.get(key) },
       events: { record: (event) => void this.events.push(event) },
+      installation: 'here',
       clock: this.clock,
     });
     return this.reconcile;

@@ -7,6 +7,7 @@ import { MemoryProvider } from '#test/fakes/memory-provider.ts';
 describe('instrumentation', () => {
   const request = {
     name: 'n',
+    installation: 'here',
     uid: 'u',
     namespace: 'ns',
     proxyName: 'p',

@@ -1,5 +1,5 @@
 /** What the generated configuration does in a real Squid, which runs on 127.0.0.1 for each test. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
@@ -11,10 +11,8 @@ import { squidConfig } from '#agent/providers/kubernetes/squid-config.ts';
 import { systemClock } from '#shared/clock.ts';
 import { targetWith } from '#test/agent/health/probe-target.ts';
 import { closedPort, type Listening, listenWeb, makeCertificate } from '#test/fakes/proxies.ts';
-import { configWith } from './block.ts';
+import { configWith, SQUID } from './block.ts';
 
-const SQUID = '/usr/sbin/squid';
-const hasSquid = spawnSync(SQUID, ['-v']).status === 0;
 /** The image's unprivileged user; only root can choose one. */
 const user = process.getuid?.() === 0 ? { uid: 13, gid: 13 } : {};
 const START_MS_MAX = 10_000;
@@ -71,7 +69,7 @@ async function web(...args: Parameters<typeof listenWeb>): Promise<Listening> {
   return listening;
 }
 
-describe.skipIf(!hasSquid)('a Squid (skipped without /usr/sbin/squid)', () => {
+describe.skipIf(SQUID === '')(SQUID === '' ? 'a Squid (needs squid)' : 'a Squid', () => {
   test('passes plain and tunnelled requests on, and says nothing of itself', async () => {
     const { port } = await startSquid();
     const certificate = await makeCertificate('ip', '127.0.0.1');

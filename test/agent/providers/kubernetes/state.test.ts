@@ -13,7 +13,12 @@ function podWith(status: object | undefined, metadata: object = {}) {
       name: 'proxy-a',
       uid: 'pod-uid',
       creationTimestamp: '2026-01-01T00:00:00Z',
-      labels: { 'proxy-operator-managed': 'true', 'proxy-operator-uid': 'uid-1' },
+      labels: {
+        'proxy-operator-managed': 'true',
+        'proxy-operator-uid': 'uid-1',
+        'proxy-operator-installation': 'here',
+      },
+      annotations: { 'crawl.example.com/proxy': 'one' },
       ...metadata,
     },
     ...(status === undefined ? {} : { status }),
@@ -57,11 +62,13 @@ describe('state of an instance', () => {
       state: 'Running',
       ip: podIP,
       uid: 'uid-1',
+      installation: 'here',
+      proxy: { namespace: 'crawl', name: 'one' },
       createdAtMs: Date.UTC(2026, 0, 1),
       detail: 'Running',
     });
     const bare = podWith(undefined, { labels: null, creationTimestamp: null });
-    expect(instanceFromPod(bare)).toMatchObject({ uid: '', createdAtMs: 0 });
+    expect(instanceFromPod(bare)).toMatchObject({ uid: '', installation: '', createdAtMs: 0 });
   });
 });
 
