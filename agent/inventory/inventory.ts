@@ -48,6 +48,7 @@ export function openInventory(deps: InventoryDeps): InventoryPublishing {
   });
   return {
     notify: () => publisher.notify(),
+    remaining: (uid) => publisher.remaining(uid),
     run: (signal) => publisher.run(signal),
     close: () => edge.close(),
   };

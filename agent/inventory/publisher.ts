@@ -31,6 +31,11 @@ export interface PublisherObserver {
 export interface Publisher {
   /** Something may have changed. Cheap; never throws. */
   notify(): void;
+  /**
+   * Leases that are left on a proxy which drains, as of the edge's last answer; undefined while it
+   * is not certain that the edge gives out no more of it.
+   */
+  remaining(uid: string): number | undefined;
   /** Publishes until `signal` aborts and the request in flight has ended. Call once. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -84,6 +89,14 @@ class InventoryPublisher implements Publisher {
   notify(): void {
     this.#dirty = true;
     this.#wake();
+  }
+
+  remaining(uid: string): number | undefined {
+    if (this.#sent === undefined) return undefined;
+    const acknowledged = this.#sent.get(uid);
+    // What the edge does not know of it does not lease.
+    if (acknowledged === undefined) return 0;
+    return acknowledged.draining ? this.#deps.feedback.activeLeases(uid) : undefined;
   }
 
   async run(signal: AbortSignal): Promise<void> {

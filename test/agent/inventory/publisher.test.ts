@@ -136,6 +136,27 @@ describe('publisher', () => {
     expect(kinds()).toEqual(['full', 'heartbeat', 'heartbeat', 'heartbeat']);
   });
 
+  test('leases that are left count only once the edge has taken that the proxy drains', async () => {
+    const { clock, it, publisher, change } = setUp(entry('a'));
+    expect(publisher.remaining('a')).toBeUndefined();
+    await settle();
+    expect(publisher.remaining('a')).toBeUndefined();
+    expect(publisher.remaining('unknown at the edge')).toBe(0);
+    it.answer = () => away;
+    change(entry('a', { draining: true }));
+    await clock.advance(100);
+    expect(publisher.remaining('a')).toBeUndefined();
+    it.answer = (request) => accepted(request.seq);
+    await clock.advance(1_000);
+    expect(publisher.remaining('a')).toBe(3);
+    it.answer = () => ({
+      kind: 'accepted',
+      response: { acceptedSeq: 4, serverTime: 0, leases: {}, reports: {}, counters: {} },
+    });
+    await clock.advance(HEARTBEAT_INTERVAL_MS);
+    expect(publisher.remaining('a')).toBe(0);
+  });
+
   test('every request after the full sync names the last change that was acknowledged', async () => {
     const { clock, requests, change } = setUp(entry('a'));
     await settle();
