@@ -21,6 +21,8 @@ export interface Config {
   /** Undefined: every namespace. */
   readonly proxyNamespace: string | undefined;
   readonly leaderElect: boolean;
+  /** Of the election: how long a lease holds, when to give up renewing it, how often to try. */
+  readonly election: ElectionTiming;
   readonly metricsBind: { readonly host: string | undefined; readonly port: number };
   /** 0: no checks. */
   readonly providerCheckIntervalMs: number;
@@ -45,6 +47,12 @@ export interface Config {
   readonly given: readonly string[];
 }
 
+export interface ElectionTiming {
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+}
+
 export type ConfigResult =
   | { readonly kind: 'config'; readonly config: Config }
   /** `--help` or `--version`: print and exit 0. */
@@ -65,6 +73,8 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] a
 export const LOG_FORMATS = ['json', 'pretty'] as const;
 const CHECK_INTERVAL_MS_MIN = 10_000;
 const CHECK_TIMEOUT_MS_DEFAULT = 15_000;
+/** A Lease counts in whole seconds. */
+const LEASE_DURATION_MS_MIN = 1_000;
 const TOKEN_LENGTH_MIN = 8;
 /** A DNS label: it becomes a segment of a URL and a label of metrics. */
 const CLUSTER_NAME = /^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/;
@@ -104,6 +114,9 @@ export const FLAGS: readonly FlagSpec[] = [
   text('cluster-name', 'NAME', 'name of this cluster at the edge; required'),
   text('proxy-namespace', 'NAME', 'the one namespace to serve; every one if unset'),
   toggle('leader-elect', 'act only as the elected one of several replicas'),
+  text('leader-elect-lease-duration', 'DURATION', 'a leader that is silent so long is over', '15s'),
+  text('leader-elect-renew-deadline', 'DURATION', 'a leader that cannot renew stops then', '10s'),
+  text('leader-elect-retry-period', 'DURATION', 'time between tries to renew or to acquire', '2s'),
   text('metrics-bind-address', 'HOST:PORT', 'serves /metrics, /healthz and /readyz', ':8080'),
   text('provider-check-interval', 'DURATION', 'time between provider checks; 0 is off', '1m'),
   text('provider-check-timeout', 'DURATION', 'default: the smaller of 15s and the interval'),
@@ -170,6 +183,7 @@ function build(read: FlagReader, env: Env, files: Files): Config {
       ? read.matching('proxy-namespace', NAMESPACE, 'the name of a namespace')
       : undefined,
     leaderElect: read.boolean('leader-elect'),
+    election: readElection(read),
     metricsBind: readBindAddress(read),
     providerCheckIntervalMs: intervalMs,
     providerCheckTimeoutMs: readCheckTimeout(read, intervalMs),
@@ -187,6 +201,23 @@ function build(read: FlagReader, env: Env, files: Files): Config {
     version: manifest.version,
     given: read.given(),
   };
+}
+
+/** Each must leave room for the next: tries within the deadline, the deadline within the lease. */
+function readElection(read: FlagReader): ElectionTiming {
+  const leaseDurationMs = read.positiveDuration('leader-elect-lease-duration');
+  const renewDeadlineMs = read.positiveDuration('leader-elect-renew-deadline');
+  const retryPeriodMs = read.positiveDuration('leader-elect-retry-period');
+  if (leaseDurationMs < LEASE_DURATION_MS_MIN) {
+    read.fault('leader-elect-lease-duration', 'must be at least 1s');
+  }
+  if (renewDeadlineMs >= leaseDurationMs) {
+    read.fault('leader-elect-renew-deadline', 'must be below --leader-elect-lease-duration');
+  }
+  if (retryPeriodMs >= renewDeadlineMs) {
+    read.fault('leader-elect-retry-period', 'must be below --leader-elect-renew-deadline');
+  }
+  return { leaseDurationMs, renewDeadlineMs, retryPeriodMs };
 }
 
 function readProviders(read: FlagReader, files: Files): Config['providers'] {

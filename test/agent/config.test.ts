@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type Config, FLAGS, readConfig, unbuiltFlags } from '#agent/config.ts';
 import { parseDuration } from '#agent/flags.ts';
 
-const files: Record<string, string> = {
+const FILES: Readonly<Record<string, string>> = {
   '/providers.yaml': 'providers: []',
   '/token': 'file-token\n',
   '/empty': '\n',
@@ -14,6 +14,7 @@ function read(
   argv: readonly string[],
   env: Record<string, string | undefined> = ENV,
   problems: readonly string[] = [],
+  files = FILES,
 ) {
   return readConfig({
     argv,
@@ -28,8 +29,8 @@ function read(
   });
 }
 
-function config(argv: readonly string[] = REQUIRED, env = ENV): Config {
-  const result = read(argv, env);
+function config(argv: readonly string[] = REQUIRED, env = ENV, files = FILES): Config {
+  const result = read(argv, env, [], files);
   if (result.kind !== 'config') throw new Error(JSON.stringify(result));
   return result.config;
 }
@@ -47,6 +48,8 @@ describe('configuration', () => {
       providers: undefined,
       proxyNamespace: undefined,
       leaderElect: false,
+      election: { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 },
+      homeNamespace: 'crawl-system',
       metricsBind: { host: undefined, port: 8080 },
       providerCheckIntervalMs: 60_000,
       providerCheckTimeoutMs: 15_000,
@@ -131,6 +134,16 @@ describe('configuration', () => {
     [['--agent-token-file=/missing'], '--agent-token-file: cannot be read'],
     [['--agent-token-file=/empty'], '/empty: is empty'],
     [['--gc-interval=0'], '--gc-interval: must be above 0'],
+    [
+      [
+        '--leader-elect-lease-duration=500ms',
+        '--leader-elect-renew-deadline=300ms',
+        '--leader-elect-retry-period=100ms',
+      ],
+      '--leader-elect-lease-duration: must be at least 1s',
+    ],
+    [['--leader-elect-lease-duration=10s'], 'below --leader-elect-lease-duration'],
+    [['--leader-elect-retry-period=10s'], 'below --leader-elect-renew-deadline'],
     [['--provider-check-interval=20s', '--provider-check-timeout=30s'], 'must not be above'],
     [['--metrics-bind-address=:70000'], '--metrics-bind-address'],
     [['--edge-url', '--leader-elect'], '--edge-url: needs a value'],
@@ -173,20 +186,18 @@ describe('configuration', () => {
   test('the cluster is found by KUBECONFIG, the service account, the own file, in this order', () => {
     const pod = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '6443' };
     const all = { AGENT_TOKEN: 'agent-token', HOME: '/home/u', ...pod };
-    files['/var/run/secrets/kubernetes.io/serviceaccount/token'] = 't';
-    expect(config(REQUIRED, { ...all, KUBECONFIG: '/a:/b' }).cluster).toEqual({
+    const mounted = { '/var/run/secrets/kubernetes.io/serviceaccount/token': 't' };
+    expect(config(REQUIRED, { ...all, KUBECONFIG: '/a:/b' }, mounted).cluster).toEqual({
       kind: 'kubeconfig',
       paths: ['/a', '/b'],
     });
     const inPod = { ...ENV, ...all, KUBECONFIG: '' };
-    expect(config(REQUIRED, inPod).cluster).toEqual({
+    expect(config(REQUIRED, inPod, mounted).cluster).toEqual({
       kind: 'in-cluster',
       host: '10.0.0.1',
       port: '6443',
     });
-    delete files['/var/run/secrets/kubernetes.io/serviceaccount/token'];
-    files['/home/u/.kube/config'] = '';
-    expect(config(REQUIRED, inPod).cluster).toEqual({
+    expect(config(REQUIRED, inPod, { '/home/u/.kube/config': '' }).cluster).toEqual({
       kind: 'kubeconfig',
       paths: ['/home/u/.kube/config'],
     });
