@@ -1,0 +1,112 @@
+/**
+ * `npm run test:crash`: kills the agent at each of its side effects, or the leader of two, and
+ * counts the machines. Exit code 0 when all came out right, 1 when not, 2 for wrong arguments.
+ */
+import { parseArgs } from 'node:util';
+import { systemClock as clock } from '#shared/clock.ts';
+import { cannotRun } from '#test/integration/agent-world.ts';
+import { newSeed, SEED_MAX } from '#test/integration/seed.ts';
+import { runKills } from './kills.ts';
+import { coverageTable } from './plan.ts';
+import type { Report } from './report.ts';
+
+const KILLS_DEFAULT = 200;
+const KILLS_MAX = 100_000;
+const PROGRESS_MS = 2_000;
+
+const USAGE = `Usage: npm run test:crash -- [--kills N] [--seed S] [--competing]
+
+Runs the agent as a process on the embedded control plane, kills it (SIGKILL) at each of its side
+effects, starts it again, and counts the machines of each Proxy, all the time and at the end.
+
+  --kills N    how often (default ${KILLS_DEFAULT})
+  --seed S     chooses what is killed when, and what users do meanwhile (default: a new one, printed)
+  --competing  two agents elect a leader, which is killed or frozen past its lease
+  --help       this text
+`;
+
+interface Arguments {
+  readonly kills: number;
+  readonly seed: number;
+  readonly competing: boolean;
+}
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const given = readArguments(process.argv.slice(2));
+  if (typeof given === 'number') return given;
+  if (cannotRun !== undefined) {
+    process.stderr.write(`test:crash ${cannotRun}\n`);
+    return 1;
+  }
+  const stopping = new AbortController();
+  const stop = () => stopping.abort(new Error('stopped by a signal'));
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop);
+  const startedMs = clock.monotonicMs();
+  let toldMs = startedMs;
+  const say = (line: string) => {
+    const seconds = Math.round((clock.monotonicMs() - startedMs) / 1000);
+    process.stdout.write(`${String(seconds).padStart(4)} s  ${line}\n`);
+  };
+  const onProgress = (line: string) => {
+    if (clock.monotonicMs() - toldMs < PROGRESS_MS) return;
+    toldMs = clock.monotonicMs();
+    say(line);
+  };
+  say(`${given.kills} kills, seed ${given.seed}${given.competing ? ', two agents' : ''}`);
+  try {
+    const report = await runKills({ ...given, signal: stopping.signal, onProgress });
+    tell(report, say);
+    if (report.problems.length === 0) return 0;
+    process.stderr.write(`${report.problems.join('\n')}\n`);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+  }
+  process.stderr.write(`again: npm run test:crash -- ${again(given)}\n`);
+  return 1;
+}
+
+function tell({ kills, fleet, made, died, problems }: Report, say: (line: string) => void): void {
+  process.stdout.write(`${coverageTable(kills)}\n`);
+  const { create, edit, delete: deleted, kill } = fleet;
+  say(`users: ${create} created, ${edit} edited, ${deleted} deleted, ${kill} Squids killed`);
+  say(`machines: ${made} made, ${died} ended by themselves`);
+  say(problems.length === 0 ? `${kills.length} kills, all is well` : 'something is wrong:');
+}
+
+const again = ({ kills, seed, competing }: Arguments) =>
+  `--kills ${kills} --seed ${seed}${competing ? ' --competing' : ''}`;
+
+/** An exit code in place of arguments when there is nothing to run. */
+function readArguments(argv: readonly string[]): Arguments | number {
+  try {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: {
+        kills: { type: 'string' },
+        seed: { type: 'string' },
+        competing: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    if (values.help) {
+      process.stdout.write(USAGE);
+      return 0;
+    }
+    return {
+      kills: whole('--kills', values.kills ?? String(KILLS_DEFAULT), 1, KILLS_MAX),
+      seed: whole('--seed', values.seed ?? String(newSeed()), 0, SEED_MAX),
+      competing: values.competing,
+    };
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
+    return 2;
+  }
+}
+
+function whole(flag: string, text: string, min: number, max: number): number {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= min && value <= max) return value;
+  throw new Error(`${flag}: must be a whole number from ${min} to ${max}`);
+}
