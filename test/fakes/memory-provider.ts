@@ -79,7 +79,8 @@ export class MemoryProvider implements Provider {
     return this.#request('create', id, signal, () => {
       const existing = this.machines.get(id);
       if (existing === undefined) this.#make(id, request);
-      else if (!isSameOwner(existing.request, request)) throw this.#error('Permanent', 'create', id);
+      else if (!isSameOwner(existing.request, request))
+        throw this.#error('Permanent', 'create', id);
       return id;
     });
   }
