@@ -72,10 +72,11 @@ export function applyPatch(request: ApplyRequest): ApplyResult {
   const self = selfOf(request);
   const mine = entries.find((entry) => sameManager(entry, self));
   const others = entries.filter((entry) => entry !== mine);
-  const set = ownableFields(fieldsOf(applied, schema), request);
+  const fields = fieldsOf(applied, schema);
+  const set = ownableFields(fields, request);
 
   const merged = mergeTyped(before, applied, schema);
-  const owned = others.map((entry) => entry.fields).reduce(unionSets, set);
+  const owned = others.map((entry) => entry.fields).reduce(unionSets, fields);
   const object = removeUnowned(merged, mine?.fields ?? EMPTY_SET, owned, schema);
   const comparison = compareFields(before, object, schema);
   const changed = ownableFields(unionSets(comparison.added, comparison.modified), request);

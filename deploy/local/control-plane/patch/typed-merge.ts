@@ -5,7 +5,7 @@
 import { isJsonObject, type JsonObject, type JsonValue, own, setOwn } from '../json.ts';
 import { anyNode, type SchemaNode } from '../schema/schema-node.ts';
 import type { FieldSet } from './field-set.ts';
-import { itemElement, partsOf } from './field-walk.ts';
+import { itemElement, type Part, partsOf } from './field-walk.ts';
 
 const ANY = anyNode({});
 
@@ -20,11 +20,15 @@ export function mergeTyped(live: JsonObject, applied: JsonObject, node: SchemaNo
 }
 
 function mergeValue(live: JsonValue | undefined, applied: JsonValue, node: SchemaNode): JsonValue {
-  if (isJsonObject(live) && isJsonObject(applied) && !node.atomicMap) {
-    return mergeTyped(live, applied, node);
+  if (live === undefined || isEmpty(live)) return applied;
+  if (isJsonObject(live) && !node.atomicMap) {
+    if (isJsonObject(applied)) return mergeTyped(live, applied, node);
+    // Null names no entry, so it takes none away: only what was applied before is removed.
+    if (applied === null) return live;
   }
-  if (Array.isArray(live) && Array.isArray(applied) && node.listType !== 'atomic') {
-    return mergeList(live, applied, node);
+  if (Array.isArray(live) && node.listType !== 'atomic') {
+    if (Array.isArray(applied)) return mergeList(live, applied, node);
+    if (applied === null) return live;
   }
   return applied;
 }
@@ -66,7 +70,11 @@ function mergeList(
   return result;
 }
 
-/** The object without the fields that were applied before (`last`) and are not `owned` now. */
+/**
+ * The object without what was applied before (`last`) and nobody owns now. A struct, item or entry
+ * goes as a whole, with the defaults inside it that nobody owns; a list or map that loses its last
+ * entry goes too, while one that was empty already stays as it is.
+ */
 export function removeUnowned(
   object: JsonObject,
   last: FieldSet,
@@ -88,25 +96,26 @@ function keepOwned(
   const kept: [string, JsonValue][] = [];
   for (const part of parts) {
     const lastPart = last.children.get(part.element);
+    const ownedPart = owned?.children.get(part.element);
     if (lastPart === undefined) {
       kept.push([part.element, part.value]);
       continue;
     }
-    const ownedPart = owned?.children.get(part.element);
-    const isItem = Array.isArray(value);
-    if (isItem && lastPart.member && ownedPart?.member !== true) continue;
-    if (partsOf(part.value, part.node) === undefined) {
-      if (ownedPart !== undefined) kept.push([part.element, part.value]);
-      continue;
-    }
+    if (claims(lastPart, part) && !claims(ownedPart, part)) continue;
     const below = keepOwned(part.value, lastPart, ownedPart, part.node);
-    if (ownedPart !== undefined || !isEmptyContainer(below)) kept.push([part.element, below]);
+    if (!isEmpty(below) || isEmpty(part.value)) kept.push([part.element, below]);
   }
   if (Array.isArray(value)) return kept.map(([, item]) => item);
   return Object.fromEntries(kept.map(([element, item]) => [element.slice(2), item]));
 }
 
-function isEmptyContainer(value: JsonValue): boolean {
+/** A field of a struct is claimed by whoever owns anything in it, an item or entry only itself. */
+function claims(set: FieldSet | undefined, { named }: Part): boolean {
+  return set !== undefined && (set.member || (named && set.children.size > 0));
+}
+
+/** Null, or a list or map without entries: such a value is a leaf, and `[]` differs from null. */
+function isEmpty(value: JsonValue): boolean {
   if (Array.isArray(value)) return value.length === 0;
-  return isJsonObject(value) && Object.keys(value).length === 0;
+  return value === null || (isJsonObject(value) && Object.keys(value).length === 0);
 }

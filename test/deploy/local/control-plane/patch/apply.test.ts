@@ -21,6 +21,7 @@ const { root } = compileResourceSchema({
         note: { type: 'string' },
         nested: { type: 'object', properties: { a: { type: 'string' }, b: { type: 'string' } } },
         attributes: { type: 'object', additionalProperties: { type: 'string' } },
+        table: { type: 'object', additionalProperties: item },
         whole: {
           type: 'object',
           'x-kubernetes-map-type': 'atomic',
@@ -177,6 +178,47 @@ describe('server-side apply', () => {
     const live = apply(undefined, 'one', { nested: { a: 'x' } }).object;
     const both = update(live, 'two', { nested: { a: 'x', b: 'y' } });
     expect(apply(both, 'one', {}).object.spec).toEqual({ nested: { b: 'y' } });
+  });
+
+  it('takes a struct, item or entry out with the defaults in it that nobody owns', () => {
+    const live = apply(undefined, 'one', {
+      size: 1,
+      nested: { a: 'x' },
+      table: { row: { type: 'P' } },
+    }).object;
+    const spec = { size: 1, nested: { a: 'x', b: 'd' }, table: { row: { type: 'P', value: 'd' } } };
+    expect(apply({ ...live, spec }, 'one', { size: 1 }).object.spec).toEqual({ size: 1 });
+  });
+
+  it.each<[string, JsonObject | undefined, JsonObject, JsonObject]>([
+    ['keeps an empty list', undefined, { parts: [] }, { parts: [] }],
+    ['keeps an empty map', undefined, { attributes: {} }, { attributes: {} }],
+    ['keeps an empty list over an empty one', { parts: [] }, { parts: [] }, { parts: [] }],
+    ['puts an empty list over null', { tags: null }, { tags: [] }, { tags: [] }],
+    ['puts null over an empty map', { attributes: {} }, { attributes: null }, { attributes: null }],
+    ['leaves the items of others in an empty list', { tags: ['a'] }, { tags: [] }, { tags: ['a'] }],
+    ['leaves the items of others under null', { tags: ['a'] }, { tags: null }, { tags: ['a'] }],
+    [
+      'leaves the entries of others under null',
+      { attributes: { x: '1' } },
+      { attributes: null },
+      { attributes: { x: '1' } },
+    ],
+    ['puts an empty list over an atomic one', { steps: ['a'] }, { steps: [] }, { steps: [] }],
+  ])('%s', (_name, before, spec, expected) => {
+    const live = before === undefined ? undefined : update(undefined, 'other', before);
+    const once = apply(live, 'me', spec, { force: true }).object;
+    expect(once.spec).toEqual(expected);
+    expect(apply(once, 'me', spec, { force: true }).object).toEqual(once);
+  });
+
+  it('drops a list or map that it empties, and keeps it empty when applied again', () => {
+    const full = { size: 1, tags: ['a'], attributes: { x: '1' } };
+    const empty = { size: 1, tags: [], attributes: {} };
+    const live = apply(undefined, 'me', full).object;
+    const emptied = apply(live, 'me', empty).object;
+    expect(emptied.spec).toEqual({ size: 1 });
+    expect(apply(emptied, 'me', empty).object.spec).toEqual(empty);
   });
 
   it('keeps the order of a configuration and the place of what it does not name', () => {
