@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
+import { type Listening, listenForwardProxy } from '#test/fakes/proxies.ts';
 import { eventually } from '#test/integration/eventually.ts';
 import { createProxy } from '#test/integration/proxy-objects.ts';
-import { type ForwardProxy, startForwardProxy } from './forward-proxy.ts';
 import { cannotRun, cleanUp, newStateDir, type Stack, startStack, whole } from './stack.ts';
 
 const COUNT = 200;
@@ -12,7 +12,7 @@ const LISTED_MS_MAX = 15_000;
 const AGENT_RSS_MIB_MAX = 200;
 
 let stack: Stack;
-let forward: ForwardProxy;
+let forward: Listening;
 
 /** Resident memory of the agent in MiB. */
 function agentRssMib(): number {
@@ -23,7 +23,7 @@ function agentRssMib(): number {
 
 describe.skipIf(cannotRun !== undefined)(whole(`${COUNT} External proxies`), () => {
   beforeAll(async () => {
-    forward = await startForwardProxy();
+    forward = await listenForwardProxy();
     stack = startStack(newStateDir(), ['--proxies=1']);
     await stack.step('fetched');
   }, 90_000);
@@ -50,12 +50,12 @@ describe.skipIf(cannotRun !== undefined)(whole(`${COUNT} External proxies`), () 
       expect(count).toBe(COUNT);
     }, 60_000);
     const tookMs = systemClock.monotonicMs() - appliedMs;
-    expect(forward.count).toBeGreaterThanOrEqual(COUNT);
+    expect(forward.connections).toBeGreaterThanOrEqual(COUNT);
     expect(tookMs).toBeLessThan(LISTED_MS_MAX);
     expect(agentRssMib()).toBeLessThan(AGENT_RSS_MIB_MAX);
     // Probing goes on: after another round of it the agent is no larger.
-    const probed = forward.count;
-    await eventually(() => expect(forward.count).toBeGreaterThan(probed + COUNT), 30_000);
+    const probed = forward.connections;
+    await eventually(() => expect(forward.connections).toBeGreaterThan(probed + COUNT), 30_000);
     expect(agentRssMib()).toBeLessThan(AGENT_RSS_MIB_MAX);
     process.stdout.write(`${COUNT} proxies listed after ${Math.round(tookMs)} ms, `);
     process.stdout.write(`agent at ${Math.round(agentRssMib())} MiB\n`);

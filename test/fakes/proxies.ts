@@ -78,8 +78,13 @@ export function listenForwardProxy(options: ForwardProxyOptions = {}): Promise<L
       outgoing.writeHead(407).end();
       return;
     }
+    const target = URL.parse(incoming.url ?? '');
+    if (target === null) {
+      outgoing.writeHead(400).end();
+      return;
+    }
     const { host: _, ...headers } = incoming.headers;
-    const upstream = sendRequest(incoming.url ?? '', { headers }, (answer) => {
+    const upstream = sendRequest(target, { headers }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);
     });

@@ -3,6 +3,8 @@ import { connect, createServer, type Socket } from 'node:net';
 
 export interface TcpRelay {
   readonly port: number;
+  /** Connections refused so far. */
+  readonly refused: number;
   /** Ends every connection and refuses new ones until `repair`. */
   cut(): void;
   /** Lets no byte through on present connections, without closing them. New ones work. */
@@ -14,8 +16,10 @@ export interface TcpRelay {
 export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
   const pairs = new Set<{ near: Socket; far: Socket }>();
   let isCut = false;
+  let refused = 0;
   const server = createServer((near) => {
     if (isCut) {
+      refused++;
       near.resetAndDestroy();
       return;
     }
@@ -35,6 +39,9 @@ export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : 0,
+    get refused() {
+      return refused;
+    },
     cut() {
       isCut = true;
       for (const { near } of pairs) near.resetAndDestroy();
