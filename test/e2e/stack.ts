@@ -1,7 +1,7 @@
 /** A whole stack as a process of its own, started as `npm start` does, watched through its JSON. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
@@ -100,7 +100,12 @@ export function startStack(
   const ended = new Promise<Ended>((done) => {
     child.once('close', (code, signal) => {
       const tookMs = systemClock.monotonicMs() - startedMs;
-      result = { code: code ?? (signal === 'SIGKILL' ? 137 : 1), stderr, steps, tookMs };
+      result = {
+        code: code ?? 128 + (signal === null ? 0 : constants.signals[signal]),
+        stderr,
+        steps,
+        tookMs,
+      };
       done(result);
     });
   });
