@@ -17,6 +17,8 @@ import {
 import { targetWith } from './probe-target.ts';
 
 const { signal } = new AbortController();
+/** A probe that its own deadline does not end takes undici's, which is longer than this. */
+const END_MS_MAX = 8000;
 const HIDDEN = 'S3CRET';
 const credentials = { username: 'user', password: HIDDEN };
 
@@ -160,7 +162,8 @@ const faults: [string, string, () => Promise<ProbeTarget>][] = [
   [
     'a host name that does not exist',
     'HostNotFound',
-    async () => target(1, 'http://127.0.0.1/', { host: 'nowhere.invalid' }),
+    // An empty label: no name server is asked, so none can be slow or make something up.
+    async () => target(1, 'http://127.0.0.1/', { host: 'no..where' }),
   ],
   [
     'a proxy that hangs up',
@@ -294,7 +297,7 @@ describe('a probe fails by', () => {
     const startedMs = systemClock.monotonicMs();
     const result = await probe(asked, signal);
     expect(result).toMatchObject({ ok: false, reason });
-    expect(systemClock.monotonicMs() - startedMs).toBeLessThan(asked.timeoutMs + 1000);
+    expect(systemClock.monotonicMs() - startedMs).toBeLessThan(END_MS_MAX);
     expect(JSON.stringify(result)).not.toContain(HIDDEN);
   });
 });
