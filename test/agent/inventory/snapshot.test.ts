@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Verdict } from '#agent/health/verdict-reader.ts';
 import { createInventoryBuilder, inventoryEntry } from '#agent/inventory/snapshot.ts';
-import { parseProxy } from '#agent/kube/proxies.ts';
 import type { Condition } from '#shared/crd/condition.ts';
 import type { ProxyStatus } from '#shared/crd/proxy.ts';
 import { inventoryEntrySchema } from '#shared/wire/sync.ts';
+import { proxyWith } from '#test/agent/controller/harness.ts';
 
 interface Parts {
   readonly metadata?: object;
@@ -13,18 +13,7 @@ interface Parts {
 }
 
 function proxy(spec: object, { metadata, status }: Omit<Parts, 'spec'> = {}) {
-  return parseProxy({
-    metadata: {
-      namespace: 'crawl',
-      name: 'p1',
-      uid: 'u1',
-      resourceVersion: '7',
-      creationTimestamp: '2026-01-01T00:00:00Z',
-      ...metadata,
-    },
-    spec,
-    status: status ?? {},
-  });
+  return proxyWith(spec, { name: 'p1', uid: 'u1', ...metadata }, status);
 }
 
 const external = (parts: Parts = {}) =>
@@ -53,7 +42,7 @@ const verdict = (healthy: boolean | null, more: Partial<Verdict> = {}): Verdict 
 const sources = (found?: Verdict) => ({ verdict: found, credentials: undefined });
 
 describe('inventory entry', () => {
-  test('an external proxy that was probed', () => {
+  test('tells all of an external proxy and of its last probe', () => {
     const entry = inventoryEntry(
       external({ spec: { attributes: { region: 'eu' }, maxLeases: 3, leasable: false } }),
       sources(verdict(true, { latencyMillis: 12, egressIP: '192.0.2.1' })),
@@ -77,7 +66,7 @@ describe('inventory entry', () => {
     expect(inventoryEntrySchema.safeParse(entry).success).toBe(true);
   });
 
-  test('a managed proxy without an address is not in the inventory', () => {
+  test('is none for a managed proxy without an address', () => {
     expect(inventoryEntry(managed(), sources())).toBeUndefined();
   });
 

@@ -44,7 +44,7 @@ const open = (...paths: string[]) =>
   openClusterAccess({ kind: 'kubeconfig', paths }, new FakeClock());
 
 describe('kubeconfig', () => {
-  test('a token and an inline CA', async () => {
+  test('gives its token and its inline CA', async () => {
     const path = await kubeconfig('token', {
       cluster: {
         server: 'https://api.example:6443',
@@ -60,7 +60,7 @@ describe('kubeconfig', () => {
     });
   });
 
-  test('a client certificate in files beside the kubeconfig', async () => {
+  test('gives a client certificate from files beside it', async () => {
     await writeFile(join(folder, 'client.crt'), 'CERT');
     await writeFile(join(folder, 'client.key'), 'KEY');
     const path = await kubeconfig('files', {
@@ -71,7 +71,7 @@ describe('kubeconfig', () => {
     expect(tls).toEqual({ cert: 'CERT', key: 'KEY' });
   });
 
-  test('a name and a password', async () => {
+  test('gives a name and a password as Basic credentials', async () => {
     const path = await kubeconfig('basic', { user: { username: 'u', password: 'p' } });
     const { headers } = await (await open(path)).credentials();
     expect(headers).toEqual({ authorization: `Basic ${base64('u:p')}` });
