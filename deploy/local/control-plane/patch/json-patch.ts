@@ -2,11 +2,14 @@
  * JSON patch (RFC 6902), with the strictness and the messages of the API server. Own code: the
  * libraries either patch in place, or treat `__proto__` as an error instead of a name.
  */
+import { Buffer } from 'node:buffer';
 import { isJsonObject, type JsonObject, type JsonValue, own, sameJson, setOwn } from '../json.ts';
 import { PatchError } from './patch-error.ts';
 
 /** As the API server: a longer patch is refused. */
 const OPERATIONS_MAX = 10_000;
+/** As the API server: copies that copy what was copied would double the document each time. */
+const COPIED_BYTES_MAX = 3 * 1024 * 1024;
 
 const INDEX = /^(0|[1-9]\d{0,8})$/;
 
@@ -24,7 +27,11 @@ type Container = JsonObject | JsonValue[];
 export function applyJsonPatch(object: JsonObject, patch: JsonValue): JsonObject {
   const operations = parseOperations(patch);
   let document: JsonValue = structuredClone(object);
-  for (const operation of operations) document = applyOperation(document, operation);
+  let copiedBytes = 0;
+  for (const operation of operations) {
+    if (operation.op === 'copy') copiedBytes += sizeToCopy(document, operation, copiedBytes);
+    document = applyOperation(document, operation);
+  }
   if (!isJsonObject(document)) {
     throw new PatchError('unprocessable', 'the patched document is not a JSON object');
   }
@@ -37,7 +44,7 @@ function parseOperations(patch: JsonValue): Operation[] {
   }
   if (patch.length > OPERATIONS_MAX) {
     const limit = `The allowed maximum operations in a JSON patch is ${OPERATIONS_MAX}, got ${patch.length}`;
-    throw new PatchError('malformed', limit);
+    throw new PatchError('too-large', limit);
   }
   return patch.map(parseOperation);
 }
@@ -75,6 +82,17 @@ function parsePointer(pointer: string): string[] {
   }
   const parts = pointer.slice(1).split('/');
   return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+/** The bytes that a copy adds to those copied before; throws when they are too many. */
+function sizeToCopy(document: JsonValue, operation: Operation, copiedBytes: number): number {
+  const size = Buffer.byteLength(JSON.stringify(read(document, operation.from, operation)));
+  if (copiedBytes + size <= COPIED_BYTES_MAX) return size;
+  throw new PatchError(
+    'unprocessable',
+    `Unable to complete the copy, the accumulated size increase of copy is ` +
+      `${copiedBytes + size}, exceeding the limit ${COPIED_BYTES_MAX}`,
+  );
 }
 
 function applyOperation(document: JsonValue, operation: Operation): JsonValue {

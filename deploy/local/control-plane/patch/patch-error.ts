@@ -2,13 +2,15 @@
 
 /**
  * `malformed` is 400 (not a patch at all), `unprocessable` is 422 (a patch that does not fit the
- * object), `untyped` is 500: a configuration for server-side apply that its schema cannot type.
+ * object), `too-large` is 413 (more operations than are taken), `untyped` is 500: a configuration
+ * for server-side apply that its schema cannot type.
  */
-export type PatchErrorKind = 'malformed' | 'unprocessable' | 'untyped';
+export type PatchErrorKind = 'malformed' | 'unprocessable' | 'too-large' | 'untyped';
 
 const CODES: Record<PatchErrorKind, number> = {
   malformed: 400,
   unprocessable: 422,
+  'too-large': 413,
   untyped: 500,
 };
 

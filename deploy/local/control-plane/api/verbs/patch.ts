@@ -29,6 +29,7 @@ import type { PatchOptions, WriteResult } from './verbs.ts';
 const REASONS: Record<PatchErrorKind, string> = {
   malformed: 'BadRequest',
   unprocessable: 'Invalid',
+  'too-large': 'RequestEntityTooLarge',
   untyped: 'InternalError',
 };
 

@@ -176,9 +176,10 @@ describe('server-side apply', () => {
   const withoutEmpty = (value: JsonValue | undefined): JsonValue | undefined => {
     if (Array.isArray(value)) return value.map((item) => withoutEmpty(item) ?? {});
     if (!isJsonObject(value)) return value;
-    const entries = Object.entries(value)
-      .map(([name, item]) => [name, withoutEmpty(item)] as const)
-      .filter(([, item]) => item !== undefined && !['[]', '{}'].includes(JSON.stringify(item)));
+    const entries = Object.entries(value).flatMap(([name, item]): [string, JsonValue][] => {
+      const kept = withoutEmpty(item);
+      return kept === undefined || (Array.isArray(kept) && kept.length === 0) ? [] : [[name, kept]];
+    });
     return entries.length === 0 ? undefined : Object.fromEntries(entries);
   };
 
