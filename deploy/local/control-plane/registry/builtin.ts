@@ -4,7 +4,7 @@ import { type ApiResource, type Strategy, storageName } from './api-resource.ts'
 import { crdStrategy } from './strategies/custom-resource-definition.ts';
 import { coreEventStrategy, eventStrategy } from './strategies/event.ts';
 import { namespaceStrategy } from './strategies/namespace.ts';
-import { leaseStrategy, plainStrategy, rbacStrategy } from './strategies/plain.ts';
+import { leaseStrategy, plainStrategy, rbacStrategy, serviceStrategy } from './strategies/plain.ts';
 import { podStrategy } from './strategies/pod.ts';
 import { roleBindingStrategy } from './strategies/role-binding.ts';
 import { configMapStrategy, secretStrategy } from './strategies/secret.ts';
@@ -51,6 +51,14 @@ const CORE: readonly Names[] = [
     strategy: namespaceStrategy,
   },
   {
+    kind: 'Node',
+    plural: 'nodes',
+    shortNames: ['no'],
+    namespaced: false,
+    statusSubresource: true,
+    strategy: plainStrategy,
+  },
+  {
     kind: 'Pod',
     plural: 'pods',
     shortNames: ['po'],
@@ -60,6 +68,15 @@ const CORE: readonly Names[] = [
     strategy: podStrategy,
   },
   { kind: 'Secret', plural: 'secrets', namespaced: true, strategy: secretStrategy },
+  {
+    kind: 'Service',
+    plural: 'services',
+    shortNames: ['svc'],
+    categories: ['all'],
+    namespaced: true,
+    statusSubresource: true,
+    strategy: serviceStrategy,
+  },
   {
     kind: 'ServiceAccount',
     plural: 'serviceaccounts',

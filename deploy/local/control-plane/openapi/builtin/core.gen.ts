@@ -3230,7 +3230,8 @@ export const coreDefinitions: JsonObject = {
     "type": "object",
     "additionalProperties": {
      "type": "string"
-    }
+    },
+    "x-kubernetes-map-type": "atomic"
    },
    "os": {
     "$ref": "#/definitions/io.k8s.api.core.v1.PodOS"
@@ -4352,11 +4353,17 @@ export const coreDefinitions: JsonObject = {
     "type": "object",
     "additionalProperties": {
      "type": "string"
-    }
+    },
+    "x-kubernetes-map-type": "atomic"
    },
    "sessionAffinity": {
     "description": "Supports \"ClientIP\" and \"None\". Used to maintain session affinity. Enable client IP based session affinity. Must be ClientIP or None. Defaults to None. More info: https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies",
-    "type": "string"
+    "type": "string",
+    "enum": [
+     "ClientIP",
+     "None"
+    ],
+    "default": "None"
    },
    "sessionAffinityConfig": {
     "$ref": "#/definitions/io.k8s.api.core.v1.SessionAffinityConfig"
@@ -4373,7 +4380,8 @@ export const coreDefinitions: JsonObject = {
      "ExternalName",
      "LoadBalancer",
      "NodePort"
-    ]
+    ],
+    "default": "ClusterIP"
    }
   }
  },

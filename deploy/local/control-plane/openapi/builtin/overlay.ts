@@ -20,6 +20,8 @@ const SET: JsonObject = {
   'x-kubernetes-patch-strategy': 'merge',
 };
 
+const ATOMIC: JsonObject = { 'x-kubernetes-map-type': 'atomic' };
+
 const oneOf = (...values: JsonValue[]): JsonObject => ({ enum: values });
 const byDefault = (value: JsonValue): JsonObject => ({ default: value });
 
@@ -41,6 +43,7 @@ export const PROPERTY_OVERLAY: Readonly<Record<string, JsonObject>> = {
   'PodSpec.topologySpreadConstraints': mapBy(['topologyKey', 'whenUnsatisfiable']),
   'PodSpec.resourceClaims': mapBy(['name'], 'merge,retainKeys'),
   'PodSpec.schedulingGates': mapBy(['name']),
+  'PodSpec.nodeSelector': ATOMIC,
   'PodSpec.restartPolicy': { ...oneOf('Always', 'Never', 'OnFailure'), ...byDefault('Always') },
   'PodSpec.dnsPolicy': {
     ...oneOf('ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None'),
@@ -86,7 +89,12 @@ export const PROPERTY_OVERLAY: Readonly<Record<string, JsonObject>> = {
   'NodeStatus.addresses': mapBy(['type']),
   'NodeSpec.podCIDRs': SET,
   'ServiceSpec.ports': mapBy(['port', 'protocol']),
-  'ServiceSpec.type': oneOf('ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'),
+  'ServiceSpec.selector': ATOMIC,
+  'ServiceSpec.sessionAffinity': { ...oneOf('ClientIP', 'None'), ...byDefault('None') },
+  'ServiceSpec.type': {
+    ...oneOf('ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'),
+    ...byDefault('ClusterIP'),
+  },
   'ServicePort.protocol': { ...PROTOCOL, ...byDefault('TCP') },
   'ServiceStatus.conditions': mapBy(['type']),
   'ServiceAccount.secrets': mapBy(['name']),
@@ -112,7 +120,7 @@ export const DEFINITION_OVERLAY: Readonly<Record<string, JsonObject>> = Object.f
     'RoleRef',
     'Subject',
     'OwnerReference',
-  ].map((name) => [name, { 'x-kubernetes-map-type': 'atomic' }]),
+  ].map((name) => [name, ATOMIC]),
 );
 
 /** Maps whose values are resource quantities, which may be written as numbers too. */

@@ -10,6 +10,9 @@ export const plainStrategy: Strategy = {
   selectableFields: {},
 };
 
+/** Stored and shown, but nothing here forwards to a service: it gets no address. */
+export const serviceStrategy: Strategy = { ...plainStrategy, nameRule: 'label' };
+
 /** RBAC names may hold colons and upper case; who grants what cannot change. */
 export const rbacStrategy: Strategy = { ...plainStrategy, nameRule: 'path-segment' };
 

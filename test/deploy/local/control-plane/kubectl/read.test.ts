@@ -149,6 +149,18 @@ for (const { title, path } of kubectlPrograms()) {
       expect(await cluster.ok('api-versions')).toContain('crawl.example.com/v1alpha1');
     });
 
+    it('tells where the cluster is, and what is in it', async () => {
+      const { port } = cluster.server.controlPlane;
+      expect(await cluster.ok('cluster-info')).toContain(`https://127.0.0.1:${port}`);
+      await cluster.apply(
+        'apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n',
+      );
+      const all = await cluster.ok('get', 'all');
+      expect(all).toMatch(/^service\/web +ClusterIP +<none> +<none> +80\/TCP /m);
+      await cluster.ok('delete', 'service', 'web');
+      expect((await cluster.kubectl(['get', 'nodes'])).err).toContain('No resources found');
+    });
+
     it('tells what a user may do', async () => {
       const canI = async (user: 'admin' | 'agent', ...args: string[]) =>
         (await cluster.kubectl(['auth', 'can-i', ...args], { user })).out.trim();
