@@ -68,6 +68,8 @@ export interface Strategy {
     old: JsonObject,
     context: StrategyContext,
   ) => JsonObject;
+  /** Why an object may never be deleted; undefined for one that may. */
+  readonly refuseDelete?: (object: JsonObject) => string | undefined;
   /** Marks an object whose deletion begins. */
   readonly prepareForDelete?: (object: JsonObject) => JsonObject;
   /** Whether something besides finalizers and the grace period keeps a deleted object. */

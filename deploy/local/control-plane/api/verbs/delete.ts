@@ -2,6 +2,7 @@
  * `delete`: an object goes at once unless finalizers, a grace period or its kind keep it; then it
  * carries a deletionTimestamp until the last of them is gone.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { type JsonObject, objects } from '../../json.ts';
 import type { ApiResource } from '../../registry/api-resource.ts';
 import { hasEnded } from '../../registry/strategies/pod.ts';
@@ -17,7 +18,7 @@ import {
   uidOf,
   withMetadata,
 } from '../object-meta.ts';
-import { preconditionFailed, StatusError } from '../status-error.ts';
+import { forbidden, preconditionFailed, qualifiedResource, StatusError } from '../status-error.ts';
 import { mustGet, refOf, shown, timestamp, type VerbDeps } from './context.ts';
 import { listObjects } from './list.ts';
 import { mayGo } from './store-object.ts';
@@ -40,6 +41,11 @@ export function deleteObject(
   const { store } = deps;
   const ref = refOf(resource, namespace, name);
   const stored = mustGet(deps, resource, ref);
+  const why = resource.strategy.refuseDelete?.(stored);
+  if (why !== undefined) {
+    const message = `${qualifiedResource(resource)} "${name}" is forbidden: ${why}`;
+    throw forbidden(resource, name, message);
+  }
   assertPreconditions(resource, stored, options.preconditions);
   const isDryRun = options.dryRun === true;
   const marked = markDeleted(deps, resource, stored, options);
@@ -95,15 +101,20 @@ function markDeleted(
   options: DeleteOptions,
 ): JsonObject {
   const grace = resource.strategy.gracefulDeletion ? podGrace(stored, options) : 0;
+  const before = metaStrings(stored, 'finalizers');
+  const finalizers = finalizersFor(before, options);
   if (isDeleting(stored)) {
-    // Only an earlier end is heard.
-    if (grace >= (metaNumber(stored, 'deletionGracePeriodSeconds') ?? 0)) return stored;
-    return withMetadata(stored, {
-      deletionTimestamp: timestamp(deps.clock, grace),
-      deletionGracePeriodSeconds: grace,
-    });
+    const pending = metaNumber(stored, 'deletionGracePeriodSeconds') ?? 0;
+    // Only an earlier end is heard, and before it no change of what becomes of dependents.
+    if (grace < pending) {
+      return withMetadata(stored, {
+        deletionTimestamp: timestamp(deps.clock, grace),
+        deletionGracePeriodSeconds: grace,
+      });
+    }
+    if (pending > 0 || isDeepStrictEqual(finalizers, before)) return stored;
+    return withMetadata(stored, { finalizers: finalizers.length > 0 ? finalizers : undefined });
   }
-  const finalizers = finalizersFor(metaStrings(stored, 'finalizers'), options);
   const generation = metaNumber(stored, 'generation');
   const marked = withMetadata(stored, {
     deletionTimestamp: timestamp(deps.clock, grace),

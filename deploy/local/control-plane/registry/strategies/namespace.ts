@@ -4,6 +4,8 @@ import { type JsonObject, strings } from '../../json.ts';
 import type { Strategy } from '../api-resource.ts';
 import { plainStrategy } from './plain.ts';
 
+/** Clusters cannot do without these: the real server refuses to delete them too. */
+const IMMORTAL: ReadonlySet<string> = new Set(['default', 'kube-public', 'kube-system']);
 const NAME_LABEL = 'kubernetes.io/metadata.name';
 
 export const namespaceStrategy: Strategy = {
@@ -19,6 +21,8 @@ export const namespaceStrategy: Strategy = {
     ...withNameLabel(namespace),
     spec: objectAt(old, 'spec'),
   }),
+  refuseDelete: (namespace) =>
+    IMMORTAL.has(nameOf(namespace)) ? 'this namespace may not be deleted' : undefined,
   prepareForDelete: (namespace) => ({
     ...namespace,
     status: { ...objectAt(namespace, 'status'), phase: 'Terminating' },

@@ -45,6 +45,23 @@ describe('delete', () => {
     expect(refusal(() => verbs.get(widgets, 'default', 'a')).code).toBe(404);
   });
 
+  it('lets a later request choose what becomes of dependents while finalizers hold', () => {
+    const { verbs, widgets } = setUp();
+    const finalizers = ['test.example.com/hold'];
+    const created = { ...widget('a'), metadata: { name: 'a', finalizers } };
+    const { object } = verbs.create(widgets, 'default', created, {});
+    const owner = { apiVersion: 'test.example.com/v1', kind: 'Widget', name: 'a' };
+    const uid = String(at(object, 'metadata', 'uid'));
+    const ownerReferences = [{ ...owner, uid }];
+    const child = { ...widget('child'), metadata: { name: 'child', ownerReferences } };
+    verbs.create(widgets, 'default', child, {});
+    verbs.delete(widgets, 'default', 'a', {});
+    verbs.delete(widgets, 'default', 'a', { propagationPolicy: 'Orphan' });
+    expect(at(verbs.get(widgets, 'default', 'a'), 'metadata', 'finalizers')).toEqual(finalizers);
+    const orphan = verbs.get(widgets, 'default', 'child');
+    expect(at(orphan, 'metadata', 'ownerReferences')).toBeUndefined();
+  });
+
   it('holds to its preconditions', () => {
     const { verbs, maps } = setUp();
     verbs.create(maps, 'default', { metadata: { name: 'a' } }, {});
@@ -136,6 +153,18 @@ describe('a namespace', () => {
     expect(error.message).toContain('because it is being terminated');
     verbs.patch(widgets, 'ns', 'w', 'merge', { metadata: { finalizers: null } }, {});
     expect(refusal(() => verbs.get(namespaces, '', 'ns')).code).toBe(404);
+  });
+});
+
+describe('the namespaces of every cluster', () => {
+  it.each(['default', 'kube-public', 'kube-system'])('%s may not be deleted', (name) => {
+    const { verbs, namespaces } = setUp();
+    const error = refusal(() => verbs.delete(namespaces, '', name, {}));
+    expect([error.code, error.message]).toEqual([
+      403,
+      `namespaces "${name}" is forbidden: this namespace may not be deleted`,
+    ]);
+    expect(verbs.get(namespaces, '', name)).toMatchObject({ status: { phase: 'Active' } });
   });
 });
 
