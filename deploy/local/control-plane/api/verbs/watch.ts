@@ -13,6 +13,7 @@ import { parseRevision } from './list.ts';
 import { type Predicate, parseSelection } from './selectors.ts';
 import type { WatchEvent, WatchOptions } from './verbs.ts';
 
+/** Live changes that wait for the reader; its start is bounded by the store and its history. */
 const BUFFERED_EVENTS_MAX = 10_000;
 const BOOKMARK_MS = 60_000;
 /** As long as the real server lets a watch without `timeoutSeconds` live, or so. */
@@ -39,6 +40,7 @@ class Feed implements AsyncIterable<WatchEvent> {
   readonly #matches: Predicate;
   readonly #stops: (() => void)[] = [];
   #events: WatchEvent[] = [];
+  #eventsMax = Number.POSITIVE_INFINITY;
   #wake: () => void = () => undefined;
   #isEnded = false;
   #toldRevision = 0;
@@ -56,6 +58,7 @@ class Feed implements AsyncIterable<WatchEvent> {
     const from = startOf(this.#deps, this.#options);
     if (from === undefined) this.#tellAll(sendInitialEvents === true);
     else if (!this.#replay(from)) return;
+    this.#eventsMax = this.#events.length + BUFFERED_EVENTS_MAX;
     this.#toldRevision = store.revision;
     this.#stops.push(store.subscribe((change) => this.#onChange(change)));
     if (allowWatchBookmarks === true) this.#every(clock, () => this.#bookmark());
@@ -126,7 +129,7 @@ class Feed implements AsyncIterable<WatchEvent> {
 
   #push(type: WatchEvent['type'], object: JsonObject): void {
     if (this.#isEnded) return;
-    if (this.#events.length >= BUFFERED_EVENTS_MAX && type !== 'ERROR') {
+    if (this.#events.length >= this.#eventsMax && type !== 'ERROR') {
       this.#events = [];
       this.#fail('the watch was read too slowly, list again');
       return;
@@ -136,10 +139,8 @@ class Feed implements AsyncIterable<WatchEvent> {
   }
 
   #bookmark(annotations?: JsonObject): void {
-    const { apiVersion, kind } = {
-      apiVersion: apiVersionOf(this.#resource),
-      kind: this.#resource.kind,
-    };
+    const apiVersion = apiVersionOf(this.#resource);
+    const { kind } = this.#resource;
     const resourceVersion = String(this.#toldRevision);
     const metadata = { resourceVersion, ...(annotations !== undefined && { annotations }) };
     this.#push('BOOKMARK', { kind, apiVersion, metadata });
@@ -185,6 +186,12 @@ function startOf({ store }: VerbDeps, options: WatchOptions): number | undefined
     throw badRequest(
       'resourceVersionMatch: Forbidden: sendInitialEvents requires setting ' +
         'resourceVersionMatch to NotOlderThan',
+    );
+  }
+  if (sendInitialEvents === undefined && resourceVersionMatch !== '') {
+    throw badRequest(
+      'resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless ' +
+        'sendInitialEvents is provided',
     );
   }
   const asked = parseRevision(resourceVersion);

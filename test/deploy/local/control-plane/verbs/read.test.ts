@@ -185,6 +185,29 @@ describe('watch', () => {
     expect(clock.pendingTimers).toBe(timers);
   });
 
+  it('starts with more objects than it buffers changes', async () => {
+    const { store, maps, verbs } = setUp();
+    const count = 10_001;
+    for (let index = 0; index < count; index++) {
+      const name = `m${index}`;
+      store.put({ resource: 'configmaps', namespace: 'default', name }, { metadata: { name } });
+    }
+    const aborter = new AbortController();
+    const iterator = verbs.watch(maps, {}, aborter.signal)[Symbol.asyncIterator]();
+    for (let index = 0; index < count; index++) {
+      expect((await iterator.next()).value?.type).toBe('ADDED');
+    }
+    aborter.abort();
+    expect((await iterator.next()).done).toBe(true);
+  });
+
+  it('takes resourceVersionMatch with sendInitialEvents alone', () => {
+    const { maps, verbs } = setUp();
+    const options = { resourceVersion: '1', resourceVersionMatch: 'NotOlderThan' };
+    const error = refusal(() => verbs.watch(maps, options, new AbortController().signal));
+    expect(error.message).toContain('forbidden for watch unless sendInitialEvents is provided');
+  });
+
   it('fails a reader that is too slow', async () => {
     const { store, maps, verbs } = setUp();
     const iterable = verbs.watch(maps, {}, new AbortController().signal);
