@@ -12,7 +12,8 @@ export type JsonPath = (root: JsonValue) => JsonValue[];
 type Step = (values: JsonValue[]) => JsonValue[];
 
 const LENGTH_MAX = 4096;
-const DESCENDANTS_MAX = 100_000;
+/** Most values that a step finds: repeated `..`, `*` and unions multiply them. */
+const VALUES_MAX = 100_000;
 const OPERATORS = ['==', '!=', '<=', '>=', '<', '>'] as const;
 type Operator = (typeof OPERATORS)[number];
 
@@ -37,7 +38,7 @@ function parseSteps(source: string): Step[] {
     const match = /^(\.\.?|(?=[^.[]))((?:\\.|[^.[\]\\])*)/s.exec(rest);
     const [token = '', dots = '', name = ''] = match ?? [];
     if (token === '') throw new Error(`unexpected ${JSON.stringify(rest)} in JSON path`);
-    if (dots === '..') steps.push((values) => values.flatMap(descendants));
+    if (dots === '..') steps.push((values) => collect(values, descendants));
     if (name !== '') steps.push(fieldStep(name.replace(/\\(.)/gs, '$1')));
     else if (dots === '.' && token === rest && source !== '.') {
       throw new Error('JSON path ends in a dot');
@@ -65,11 +66,11 @@ function bracketContent(text: string): string {
 function bracketStep(content: string): Step {
   const filter = /^\?\((.*)\)$/s.exec(content)?.[1];
   if (filter !== undefined) return filterStep(filter);
-  if (content === '*') return (values) => values.flatMap(childrenOf);
+  if (content === '*') return (values) => collect(values, childrenOf);
   const slice = /^(-?\d*):(-?\d*)(?::(-?\d*))?$/.exec(content);
   if (slice !== null) return sliceStep(slice);
   const parts = splitUnion(content).map(unionStep);
-  return (values) => parts.flatMap((part) => part(values));
+  return (values) => collect(parts, (part) => part(values));
 }
 
 function unionStep(part: string): Step {
@@ -93,7 +94,7 @@ function sliceStep([, start = '', end = '', step = '']: RegExpExecArray): Step {
   const stride = step === '' ? 1 : Number(step);
   if (!(stride > 0)) throw new Error('the step of a slice in a JSON path is at least 1');
   return (values) =>
-    values.flatMap((value) => {
+    collect(values, (value) => {
       if (!Array.isArray(value)) return [];
       const to = end === '' ? value.length : Number(end);
       const items = value.slice(start === '' ? 0 : Number(start), to);
@@ -102,7 +103,7 @@ function sliceStep([, start = '', end = '', step = '']: RegExpExecArray): Step {
 }
 
 function fieldStep(name: string): Step {
-  if (name === '*') return (values) => values.flatMap(childrenOf);
+  if (name === '*') return (values) => collect(values, childrenOf);
   return (values) =>
     values.flatMap((value) => {
       const found = isJsonObject(value) ? own(value, name) : undefined;
@@ -114,13 +115,13 @@ function filterStep(expression: string): Step {
   const operator = findOperator(expression);
   if (operator === undefined) {
     const exists = operand(expression);
-    return (values) => values.flatMap(childrenOf).filter((item) => exists(item) !== undefined);
+    return (values) => collect(values, childrenOf).filter((item) => exists(item) !== undefined);
   }
   const [name, at] = operator;
   const left = operand(expression.slice(0, at));
   const right = operand(expression.slice(at + name.length));
   return (values) =>
-    values.flatMap(childrenOf).filter((item) => compare(left(item), right(item), name));
+    collect(values, childrenOf).filter((item) => compare(left(item), right(item), name));
 }
 
 /** The first comparison outside quotes. */
@@ -180,6 +181,18 @@ function unquote(text: string): string | undefined {
   return match?.[2]?.replace(/\\(.)/gs, '$1');
 }
 
+/** What each of the sources yields, as far as the bound. */
+function collect<T>(sources: readonly T[], expand: (source: T) => JsonValue[]): JsonValue[] {
+  const found: JsonValue[] = [];
+  for (const source of sources) {
+    for (const value of expand(source)) {
+      if (found.length >= VALUES_MAX) return found;
+      found.push(value);
+    }
+  }
+  return found;
+}
+
 function childrenOf(value: JsonValue): JsonValue[] {
   if (Array.isArray(value)) return value;
   return isJsonObject(value) ? Object.values(value) : [];
@@ -187,7 +200,7 @@ function childrenOf(value: JsonValue): JsonValue[] {
 
 function descendants(value: JsonValue): JsonValue[] {
   const found: JsonValue[] = [value];
-  for (let index = 0; index < found.length && found.length < DESCENDANTS_MAX; index++) {
+  for (let index = 0; index < found.length && found.length < VALUES_MAX; index++) {
     for (const child of childrenOf(found[index] ?? null)) found.push(child);
   }
   return found;

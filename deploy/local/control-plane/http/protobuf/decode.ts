@@ -120,7 +120,8 @@ function addField(result: JsonObject, { name, kind }: Field, value: Buffer | big
 
 function append(result: JsonObject, name: string, item: JsonValue): void {
   const list = result[name];
-  result[name] = Array.isArray(list) ? [...list, item] : [item];
+  if (Array.isArray(list)) list.push(item);
+  else result[name] = [item];
 }
 
 function addEntry(

@@ -60,6 +60,15 @@ describe('a JSON path', () => {
     expect(() => compileJsonPath(path)).toThrow(Error);
   });
 
+  it.each(['..*..*..*..*', `${'[0,0,0,0,0,0,0,0,0,0]'.repeat(8)}`])(
+    'of steps that multiply what they find, such as %s, finds no more than a bound',
+    (path) => {
+      const nested = (depth: number): JsonValue =>
+        depth === 0 ? 1 : new Array(10).fill(nested(depth - 1));
+      expect(compileJsonPath(path)(nested(8)).length).toBeLessThanOrEqual(100_000);
+    },
+  );
+
   it('of any text is either refused or finds something without a crash', () => {
     const piece = fc.constantFrom(
       '.',

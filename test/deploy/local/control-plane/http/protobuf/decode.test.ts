@@ -10,7 +10,11 @@ const SECRET = envelope('v1', 'Secret', [
 
 function field(number: number, value: string | readonly number[]): number[] {
   const bytes = typeof value === 'string' ? [...Buffer.from(value)] : value;
-  return [number * 8 + 2, bytes.length, ...bytes];
+  return [number * 8 + 2, ...varint(bytes.length), ...bytes];
+}
+
+function varint(value: number): number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >>> 7)];
 }
 
 function envelope(apiVersion: string, kind: string, raw: readonly number[]): Uint8Array {
@@ -54,6 +58,13 @@ describe('protobuf of kubectl', () => {
       orphanDependents: true,
     });
   });
+
+  it('reads a list of any length in time that grows with it', () => {
+    const count = 300_000;
+    const dryRun = new Array<number[]>(count).fill([0x2a, 0x00]).flat();
+    const decoded = decodeProtobuf(envelope('v1', 'DeleteOptions', dryRun));
+    expect(decoded?.['dryRun']).toHaveLength(count);
+  }, 5_000);
 
   it('passes over fields that it does not know, of every wire type', () => {
     const unknown = [0xf8, 0x07, 0x01, 0xf9, 0x07, ...new Array<number>(8).fill(0)];
