@@ -57,7 +57,7 @@ export function presentationFor(header: string | undefined): Presentation {
 }
 
 function presentationOf(range: MediaRange): Presentation | undefined {
-  const encoding = encodingOf(range.type);
+  const encoding = encodingOf(range);
   if (encoding === undefined) return undefined;
   const as = range.parameters.get('as');
   if (as === undefined) return { as: 'Object', encoding, metaVersion: '' };
@@ -72,14 +72,19 @@ function presentationOf(range: MediaRange): Presentation | undefined {
 
 /** The encoding of answers that have one form only. */
 export function encodingFor(header: string | undefined): Encoding {
-  for (const { type } of acceptedRanges(header)) {
-    const encoding = encodingOf(type);
+  for (const range of acceptedRanges(header)) {
+    const encoding = encodingOf(range);
     if (encoding !== undefined) return encoding;
   }
   throw notAcceptable(OFFERED);
 }
 
-function encodingOf(type: string): Encoding | undefined {
-  if (type === JSON_TYPE || type === '*/*' || type === 'application/*') return 'json';
-  return type === YAML_TYPE ? 'yaml' : undefined;
+/** Whether JSON is in a range's type. */
+export function coversJson({ type }: MediaRange): boolean {
+  return type === JSON_TYPE || type === '*/*' || type === 'application/*';
+}
+
+function encodingOf(range: MediaRange): Encoding | undefined {
+  if (coversJson(range)) return 'json';
+  return range.type === YAML_TYPE ? 'yaml' : undefined;
 }

@@ -5,7 +5,7 @@ import { OPENAPI_V2_PROTOBUF, OPENAPI_V2_PROTOBUF_CONTENT_TYPE, openApiV2 } from
 import { openApiV3, openApiV3Index } from '../openapi/v3.ts';
 import type { ResourceRegistry } from '../registry/resource-registry.ts';
 import { type Exchange, header } from './exchange.ts';
-import { acceptedRanges, JSON_TYPE } from './negotiation.ts';
+import { acceptedRanges, coversJson, JSON_TYPE } from './negotiation.ts';
 import { send } from './response.ts';
 
 export interface OpenApiEndpoints {
@@ -42,13 +42,14 @@ export function createOpenApiEndpoints(registry: ResourceRegistry): OpenApiEndpo
 type Cached = (key: string, make: () => Document) => Document;
 
 function documentV2(registry: ResourceRegistry, cached: Cached, accept: string): Document {
-  for (const { type } of acceptedRanges(accept)) {
+  for (const range of acceptedRanges(accept)) {
+    const { type } = range;
     if (type === OPENAPI_V2_PROTOBUF || type === OPENAPI_V2_PROTOBUF_CONTENT_TYPE) {
       return cached('v2 protobuf', () =>
         documentOf(OPENAPI_V2_PROTOBUF_CONTENT_TYPE, openApiV2(registry.all()).protobuf()),
       );
     }
-    if (isJson(type)) {
+    if (coversJson(range)) {
       return cached('v2 json', () => jsonDocument(openApiV2(registry.all()).document));
     }
   }
@@ -61,7 +62,7 @@ function documentV3(
   path: string,
   accept: string,
 ): Document {
-  if (!acceptedRanges(accept).some(({ type }) => isJson(type))) throw notAcceptable([JSON_TYPE]);
+  if (!acceptedRanges(accept).some(coversJson)) throw notAcceptable([JSON_TYPE]);
   if (path === '/openapi/v3') {
     return cached('v3', () => jsonDocument(openApiV3Index(registry.all())));
   }
@@ -72,10 +73,6 @@ function documentV3(
   return cached(`v3 ${group}/${version}`, () =>
     jsonDocument(openApiV3({ group, version }, registry.all())),
   );
-}
-
-function isJson(type: string): boolean {
-  return type === JSON_TYPE || type === '*/*' || type === 'application/*';
 }
 
 function jsonDocument(value: object): Document {

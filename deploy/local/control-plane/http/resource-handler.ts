@@ -29,6 +29,9 @@ export async function handleResource(
   if (review !== undefined) return await handleReview(deps, exchange, info, review);
   const resource = deps.registry.find(info.group, info.version, info.plural);
   if (resource === undefined || !isRoutable(resource, info)) throw noSuchEndpoint();
+  if (isEverywhere(resource, info) && !['list', 'watch'].includes(info.verb)) {
+    throw methodNotAllowed();
+  }
   if (info.subresource === 'log') return await handleLog(deps, exchange, info, resource);
   if (info.subresource === 'binding') return await handleBinding(deps, exchange, info, resource);
   if (info.subresource !== '') assertStatus(resource, info);
@@ -49,6 +52,11 @@ function isRoutable(resource: ApiResource, info: ResourceRequest): boolean {
   const isInNamespace = info.path.split('/').includes('namespaces') && info.namespace !== '';
   if (!resource.namespaced) return !isInNamespace || resource.plural === 'namespaces';
   return isInNamespace || info.verb === 'list' || info.verb === 'watch' || info.name === '';
+}
+
+/** All namespaces at once can be read, but nothing is created in or deleted from all of them. */
+function isEverywhere(resource: ApiResource, info: ResourceRequest): boolean {
+  return resource.namespaced && info.namespace === '' && info.name === '';
 }
 
 function assertStatus(resource: ApiResource, info: ResourceRequest): void {

@@ -173,6 +173,8 @@ describe('requests to the control plane', () => {
     ['GET', `${PROXIES}/a/scale`, 404],
     ['GET', `${PROXIES}/a/status`, 200],
     ['POST', `${PROXIES}/a`, 405],
+    ['POST', '/apis/crawl.example.com/v1alpha1/proxies', 405],
+    ['DELETE', '/api/v1/pods', 405],
     ['DELETE', `${PROXIES}/a/status`, 405],
     ['GET', '/api/v1/namespaces/%zz', 400],
     ['OPTIONS', PROXIES, 405],
