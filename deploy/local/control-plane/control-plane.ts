@@ -64,15 +64,17 @@ export async function createControlPlane(options: ControlPlaneOptions): Promise<
   if (stateDir !== undefined) mkdirSync(stateDir, { recursive: true, mode: OWNER_ONLY });
   const credentials = await loadCredentials(stateDir, host, clock.now());
   const store = openStore(stateDir);
-  const core = createCore(store, credentials, options);
+  let core: Core | undefined;
   let server: ApiServer;
   try {
+    core = createCore(store, credentials, options);
     server = await startApiServer({ ...core, credentials, clock }, host, options.port);
   } catch (error) {
-    core.stopControllers();
+    core?.stopControllers();
     store.close();
     throw error;
   }
+  const { stopControllers } = core;
   const url = `https://${isIPv6(host) ? `[${host}]` : host}:${server.port}`;
   return {
     url,
@@ -84,7 +86,7 @@ export async function createControlPlane(options: ControlPlaneOptions): Promise<
     compact: () => store.compact(),
     close: async () => {
       await server.close();
-      core.stopControllers();
+      stopControllers();
       store.close();
     },
   };
