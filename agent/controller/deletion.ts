@@ -1,9 +1,11 @@
 /**
- * Deletion of a Proxy: the finalizer comes off when the machine is gone, or when a person says so
- * (skip-cleanup, Orphan). No failure latches here: dropping the finalizer would leak a machine, and
- * giving up would wedge the object, so cleanup is retried, visibly, until it works.
+ * Deletion of a Proxy: the finalizer comes off when the machine is gone, when its mark is off
+ * (Orphan), or when a person says so (skip-cleanup). No failure latches here: dropping the
+ * finalizer would leak a machine, and giving up would wedge the object, so cleanup is retried,
+ * visibly, until it works.
  */
 import { errorClass, ProviderError } from '#agent/providers/errors.ts';
+import type { Instance } from '#agent/providers/provider.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
 import { FINALIZER, SKIP_CLEANUP_ANNOTATION } from '#shared/crd/names.ts';
 import { findCondition } from '#shared/crd/proxy-status.ts';
@@ -11,7 +13,7 @@ import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
 import { unknownProvider } from './failure.ts';
 import { pollDelayMs } from './intervals.ts';
-import { findUnrecorded, intendedHash, type Step } from './step.ts';
+import { describeOwner, findUnrecorded, intendedHash, isOwn, type Step } from './step.ts';
 
 const FAILURE_PREFIX = 'cleanup fails';
 
@@ -25,45 +27,67 @@ export async function reconcileDeletion(
   const { providerID } = draft.status;
   const machine = providerID === undefined ? 'an instance, if there is one,' : providerID;
   if (metadata.annotations[SKIP_CLEANUP_ANNOTATION] === 'true') {
-    return release(deps, draft, signal, 'CleanupSkipped', `${machine} is abandoned as asked`);
-  }
-  if (spec.deletionPolicy === 'Orphan') {
-    return release(deps, draft, signal, 'Orphaned', `${machine} is left running as asked`);
+    return release({ deps, draft, signal }, 'CleanupSkipped', `${machine} is abandoned as asked`);
   }
   // No id and no intent: nothing was ever made, so no provider needs to be asked.
   if (providerID === undefined && intendedHash(draft) === undefined) {
-    return release(deps, draft, signal, 'Deleted', 'nothing had been made');
+    return release({ deps, draft, signal }, 'Deleted', 'nothing had been made');
   }
   const provider = deps.providers.get(spec.provider ?? '');
   if (provider === undefined) return withoutProvider(deps, draft);
   const step = { deps, draft, provider, signal };
   try {
-    return await removeMachine(step);
+    return spec.deletionPolicy === 'Orphan' ? await leaveMachine(step) : await removeMachine(step);
   } catch (error) {
     return deletionFailure(step, error);
   }
 }
 
+/** An intent without an id may be a machine that nobody recorded. */
+async function findMachine(step: Step): Promise<string | undefined> {
+  const id = step.draft.status.providerID ?? (await findUnrecorded(step))?.id;
+  if (id !== undefined) step.draft.setProviderID(id);
+  return id;
+}
+
 async function removeMachine(step: Step): Promise<ReconcileResult> {
-  const { deps, draft, provider, signal } = step;
-  // An intent without an id may be a machine that nobody recorded.
-  const id = draft.status.providerID ?? (await findUnrecorded(step))?.id;
-  if (id === undefined) return release(deps, draft, signal, 'Deleted', 'there was no instance');
-  draft.setProviderID(id);
+  const { draft, provider, signal } = step;
+  const id = await findMachine(step);
+  if (id === undefined) return release(step, 'Deleted', 'there was no instance');
   const found = await lookUp(step, id);
-  if (found === 'gone') return release(deps, draft, signal, 'Deleted', `${id} is gone`);
+  if (found === 'gone') return release(step, 'Deleted', `${id} is gone`);
+  if (found !== 'unreachable' && !isOwn(step, found)) {
+    return release(step, 'Deleted', oursIsGone(step, found));
+  }
   await provider.delete(id, signal);
   // `get` can never find it (its host left the configuration, say), so a delete that succeeds is
   // all that can be had.
-  if (found === 'unreachable') {
-    return release(deps, draft, signal, 'Deleted', `${id} was deleted, unseen`);
-  }
+  if (found === 'unreachable') return release(step, 'Deleted', `${id} was deleted, unseen`);
   draft.clearAddress('Deleting', 'the instance is being deleted');
   const note = `instance ${id} is being deleted`;
   if (draft.setProvisioned('False', 'Deleting', note)) {
     draft.tell({ type: 'Normal', reason: 'Deleting', action: 'Delete', note });
   }
   return { requeueAfterMs: nextPollMs(step) };
+}
+
+/** Takes the mark off first: by it a sweep would find the machine once the object is gone. */
+async function leaveMachine(step: Step): Promise<ReconcileResult> {
+  const id = await findMachine(step);
+  if (id === undefined) return release(step, 'Orphaned', 'there was no instance');
+  const found = await lookUp(step, id);
+  if (found === 'gone') return release(step, 'Orphaned', `${id} is gone already`);
+  if (found !== 'unreachable' && !isOwn(step, found)) {
+    // Our own mark may be off already: a crash between that and the release.
+    const note = found.uid === '' ? `${id} is left running as asked` : oursIsGone(step, found);
+    return release(step, 'Orphaned', note);
+  }
+  await step.provider.disown(id, step.signal);
+  return release(step, 'Orphaned', `${id} is left running as asked, without our mark`);
+}
+
+function oursIsGone(step: Step, found: Instance): string {
+  return `the machine of this Proxy is gone: ${describeOwner(step, found)}`;
 }
 
 /** Adaptive like every poll, counted from the request to delete. */
@@ -74,10 +98,9 @@ function nextPollMs({ deps, draft }: Step): number {
   return pollDelayMs(deps.intervals.deletionPoll, sinceMs, nowMs);
 }
 
-async function lookUp(step: Step, id: string): Promise<'exists' | 'gone' | 'unreachable'> {
+async function lookUp(step: Step, id: string): Promise<Instance | 'gone' | 'unreachable'> {
   try {
-    await step.provider.get(id, step.signal);
-    return 'exists';
+    return await step.provider.get(id, step.signal);
   } catch (error) {
     switch (errorClass(error)) {
       case 'NotFound':
@@ -115,9 +138,7 @@ function fail(draft: Draft, message: string): void {
 }
 
 async function release(
-  deps: StepDeps,
-  draft: Draft,
-  signal: AbortSignal,
+  { deps, draft, signal }: Omit<Step, 'provider'>,
   reason: 'Deleted' | 'Orphaned' | 'CleanupSkipped',
   note: string,
 ): Promise<ReconcileResult> {

@@ -1,8 +1,8 @@
 /** Observes a recorded machine and, when it is dead or outdated, makes way for the next one. */
-import { errorClass } from '#agent/providers/errors.ts';
+import { errorClass, ProviderError } from '#agent/providers/errors.ts';
 import type { Instance } from '#agent/providers/provider.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
-import { pollAgain, type Step } from './step.ts';
+import { describeOwner, isOwn, pollAgain, type Step } from './step.ts';
 
 /** Asks the provider for the recorded machine and stages what it says. */
 export async function observeInstance(step: Step, providerID: string): Promise<ReconcileResult> {
@@ -23,8 +23,17 @@ export async function observeInstance(step: Step, providerID: string): Promise<R
   }
 }
 
-/** undefined when the machine is gone. */
+/** undefined when the machine is gone. One that is not ours is Permanent: nobody touches it. */
 async function getInstance(step: Step, providerID: string): Promise<Instance | undefined> {
+  const instance = await lookUp(step, providerID);
+  if (instance === undefined || isOwn(step, instance)) return instance;
+  // Whoever is leased this proxy would be sent to somebody else's machine.
+  step.draft.clearAddress('NotProbed', 'the recorded instance is not of this Proxy');
+  const at = { op: 'get', provider: step.provider.name } as const;
+  throw new ProviderError('Permanent', at, describeOwner(step, instance));
+}
+
+async function lookUp(step: Step, providerID: string): Promise<Instance | undefined> {
   try {
     return await step.provider.get(providerID, step.signal);
   } catch (error) {

@@ -30,6 +30,16 @@ export function isOwn({ deps, draft }: Pick<Step, 'deps' | 'draft'>, mark: Mark)
   return mark.uid === draft.proxy.metadata.uid && mark.installation === deps.installation;
 }
 
+/** Whose a machine is that `isOwn` refuses, as far as its mark tells; for a person. */
+export function describeOwner({ deps }: Pick<Step, 'deps'>, instance: Instance): string {
+  const { id, uid, installation, proxy } = instance;
+  if (uid === '') return `instance ${id} carries no mark of this Proxy; it is left alone`;
+  const named = proxy === undefined ? '' : ` (${proxy.namespace}/${proxy.name})`;
+  const elsewhere =
+    installation === deps.installation ? '' : ` of installation "${installation || 'unknown'}"`;
+  return `instance ${id} is marked as that of the Proxy ${uid}${named}${elsewhere}; it is left alone`;
+}
+
 /** A machine of this Proxy that no status tells of, found by its mark. */
 export async function findUnrecorded(step: Step): Promise<Instance | undefined> {
   const instances = await step.provider.listByTag(step.signal);

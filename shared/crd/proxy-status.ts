@@ -2,7 +2,7 @@
 import type { Condition } from './condition.ts';
 import type { ProxyStatus } from './proxy.ts';
 
-export type ConditionType = 'Provisioned' | 'Healthy' | 'Ready';
+export type ConditionType = 'Provisioned' | 'Healthy' | 'Ready' | 'Draining';
 
 /**
  * Reasons of the Healthy condition that tell what a provider said of the machine, not what a probe

@@ -3,10 +3,10 @@ import { createReconcile } from '#agent/controller/reconcile.ts';
 import type { Verdict } from '#agent/health/verdict-reader.ts';
 import { KubeError } from '#agent/kube/errors.ts';
 import type { ProxyEvent } from '#agent/kube/events.ts';
-import type { Provider } from '#agent/providers/provider.ts';
+import type { Mark, Provider } from '#agent/providers/provider.ts';
 import { FINALIZER } from '#shared/crd/names.ts';
 import { type Proxy, type ProxyStatus, proxySchema } from '#shared/crd/proxy.ts';
-import { findCondition } from '#shared/crd/proxy-status.ts';
+import { type ConditionType, findCondition } from '#shared/crd/proxy-status.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
 import { MemoryProvider } from '#test/fakes/memory-provider.ts';
 
@@ -102,9 +102,22 @@ export class World {
     return this.proxy.status;
   }
 
-  condition(type: 'Provisioned' | 'Healthy' | 'Ready') {
+  condition(type: ConditionType) {
     const condition = findCondition(this.status, type);
     return condition && `${condition.status}/${condition.reason}`;
+  }
+
+  message(type: ConditionType): string {
+    return findCondition(this.status, type)?.message ?? '';
+  }
+
+  /** Gives the machine another mark, as one has that was made by hand under our name. */
+  remark(mark: Partial<Mark>): void {
+    const machine = this.provider.only;
+    this.provider.machines.set(machine.id, {
+      ...machine,
+      request: { ...machine.request, ...mark },
+    });
   }
 
   get eventReasons(): string[] {
