@@ -37,6 +37,8 @@ export interface MemoryProviderOptions {
   /** Polls that a machine needs to come up, and to go away. */
   readonly polls?: number;
   readonly nowMs?: () => number;
+  /** Address of the machine that was made as the n-th. */
+  readonly addressOf?: (made: number) => string;
   /** Called around every request; a throw stands for a crash of the caller. */
   readonly around?: <T>(op: string, call: () => Promise<T>) => Promise<T>;
 }
@@ -125,7 +127,7 @@ export class MemoryProvider implements Provider {
       name: request.name,
       request,
       createdAtMs: this.#options.nowMs?.() ?? 0,
-      ip: `10.0.0.${this.made}`,
+      ip: this.#options.addressOf?.(this.made) ?? `10.0.0.${this.made}`,
       startsIn: this.#polls,
     });
   }
