@@ -9,7 +9,7 @@ import { type ApiProxy, startApiProxy } from '#test/integration/api-proxy.ts';
 import { type Act, createFleet, type Fleet } from '#test/integration/fleet.ts';
 import { type MachineWatch, watchMachines } from '#test/integration/machine-watch.ts';
 import { between, pick, seeded } from '#test/integration/seed.ts';
-import { planKills, type Target } from './plan.ts';
+import { coverageTable, planKills, type Target } from './plan.ts';
 import type { Report, RunOptions } from './report.ts';
 import { settle } from './settle.ts';
 import { type SideEffect, sideEffectOf } from './side-effects.ts';
@@ -79,8 +79,12 @@ interface Parts {
   readonly random: Random;
 }
 
-/** One agent, `options.kills` kills. Throws when something is not as it must be. */
-export async function runKills(options: RunOptions): Promise<Report> {
+export interface KillsReport extends Report {
+  readonly kills: readonly Target[];
+}
+
+/** One agent, `options.kills` kills. Throws when a side effect does not come that has to. */
+export async function runKills(options: RunOptions): Promise<KillsReport> {
   const random = seeded(options.seed);
   await using closing = new AsyncDisposableStack();
   const world = await openAgentWorld();
@@ -110,9 +114,10 @@ export async function runKills(options: RunOptions): Promise<Report> {
     if (machines.faults.length > 0) break;
   }
   const agent = await world.startAgent('agent', relay);
-  const problems = await settle({ world, machines, fleet, agents: [agent], names: ['agent'] });
+  const problems = await settle({ world, machines, fleet, agents: ['agent'] });
   await agent.stop(5_000);
-  return { kills, fleet: fleet.done, made: machines.made, died: machines.died, problems };
+  const { made, died } = machines;
+  return { kills, table: coverageTable(kills), fleet: fleet.done, made, died, problems };
 }
 
 /** One life of an agent, from its start to the kill. */

@@ -1,8 +1,8 @@
 /** What runs are told and what they tell. */
 import type { Fleet } from '#test/integration/fleet.ts';
-import type { Target } from './plan.ts';
 
 export interface RunOptions {
+  /** How often an agent is killed, or otherwise put out of action. */
   readonly kills: number;
   readonly seed: number;
   /** Ends the run early; it throws the reason. */
@@ -11,7 +11,8 @@ export interface RunOptions {
 }
 
 export interface Report {
-  readonly kills: readonly Target[];
+  /** What was done to the agents, for people. */
+  readonly table: string;
   /** What users did meanwhile. */
   readonly fleet: Fleet['done'];
   /** Machines made, and of those the ones that ended by themselves. */

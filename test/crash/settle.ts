@@ -1,5 +1,4 @@
 /** The end of every run: users rest, nothing breaks any more, and all has to come out right. */
-import type { Child } from '#deploy/local/process/child.ts';
 import { systemClock as clock } from '#shared/clock.ts';
 import type { AgentWorld } from '#test/integration/agent-world.ts';
 import type { Fleet } from '#test/integration/fleet.ts';
@@ -14,9 +13,8 @@ export interface Settling {
   readonly world: Pick<AgentWorld, 'logTail'>;
   readonly machines: MachineWatch;
   readonly fleet: Fleet;
-  /** Those that run, with the names of their logs. */
-  readonly agents: readonly Child[];
-  readonly names: readonly string[];
+  /** Of the agents that run, as their logs are called. */
+  readonly agents: readonly string[];
 }
 
 /** Waits until nothing is missing; answers what is, and what was wrong at any time of the run. */
@@ -32,7 +30,7 @@ export async function settle(settling: Settling): Promise<string[]> {
   }
   if (missing.length > 0) {
     missing.unshift(`not settled after ${SETTLE_MS_MAX / 1000} s:`);
-    for (const name of settling.names) missing.push(...settling.world.logTail(name));
+    for (const name of settling.agents) missing.push(...settling.world.logTail(name));
   }
   return [...machines.faults, ...tooMany(machines, fleet), ...missing];
 }

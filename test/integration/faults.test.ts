@@ -1,0 +1,160 @@
+/**
+ * A minute of an API server that refuses, answers late or not at all, and breaks its watches,
+ * while users go on. Then it is well again, and all has to come out right. The seed is in the name
+ * of the test; `FAULTS_SEED` sets it.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock as clock, type Random } from '#shared/clock.ts';
+import { settle } from '#test/crash/settle.ts';
+import { sideEffectOf } from '#test/crash/side-effects.ts';
+import { statusBody } from '#test/fakes/api-server.ts';
+import { type AgentWorld, cannotRun, openAgentWorld } from './agent-world.ts';
+import { type ApiAnswer, type ApiCall, type ApiProxy, startApiProxy } from './api-proxy.ts';
+import { eventually } from './eventually.ts';
+import { createFleet, type Fleet } from './fleet.ts';
+import { type MachineWatch, watchMachines } from './machine-watch.ts';
+import { between, newSeed, pick, seeded } from './seed.ts';
+
+const FAULTS_MS = 60_000;
+const REFUSED_SHARE = 0.25;
+const LOST_ANSWERS_SHARE = 0.1;
+const RETRY_AFTER_MS = 2_000;
+/** Of timers, on a machine that is busy. */
+const TOLERANCE_MS = 50;
+const CUT_MS = { min: 1_000, max: 4_000 };
+const ACT_MS = { min: 200, max: 1_200 };
+/** Each so many cuts the server forgets its history, too. */
+const CUTS_PER_COMPACTION = 5;
+/** What an agent with eight proxies may send in one second, and of lists and watches in all. */
+const REQUESTS_PER_SECOND_MAX = 60;
+const REQUESTS_PER_SECOND_MEAN_MAX = 25;
+const FOLLOWING_PER_SECOND_MAX = 2;
+
+const REFUSALS: Readonly<Record<number, string>> = {
+  409: 'Conflict',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  504: 'Timeout',
+};
+
+const seed = Number(process.env['FAULTS_SEED'] ?? newSeed());
+const title = `an agent at an API server that fails for ${FAULTS_MS / 1000} s, seed ${seed}`;
+
+interface Told {
+  readonly atMs: number;
+  readonly call: ApiCall;
+  readonly refusedWith: number | undefined;
+}
+
+/** The fault of one request by chance; reads never conflict. */
+function refusalOf(call: ApiCall, random: Random): ApiAnswer | undefined {
+  if (random() >= REFUSED_SHARE) return undefined;
+  const statuses = call.method === 'GET' ? [429, 500, 504] : [409, 429, 500, 504];
+  return refusal(pick(random, statuses) ?? 500);
+}
+
+function refusal(status: number): ApiAnswer {
+  const headers = { 'retry-after': String(RETRY_AFTER_MS / 1000) };
+  return {
+    status,
+    ...(status === 429 ? { headers } : {}),
+    body: JSON.stringify(statusBody(status, REFUSALS[status] ?? '', 'a fault of this test')),
+  };
+}
+
+const isFollowing = ({ call }: Told) => /\/(?:proxies|secrets)$/.test(call.path);
+
+/** The requests of the fullest second, by what was asked. */
+function busiestSecond(told: readonly Told[]): { total: number; counts: Record<string, number> } {
+  const seconds = Map.groupBy(told, ({ atMs }) => Math.floor(atMs / 1000));
+  const [fullest = []] = [...seconds.values()].sort((a, b) => b.length - a.length);
+  const asked = Map.groupBy(fullest, ({ call }) => `${call.method} ${call.path}`);
+  const counts = [...asked].map(([what, calls]): [string, number] => [what, calls.length]);
+  return { total: fullest.length, counts: Object.fromEntries(counts) };
+}
+
+/** Lists and watches that came sooner than the 429 before them had asked for. */
+function impatient(told: readonly Told[]): string[] {
+  const until = new Map<string, number>();
+  return told.filter(isFollowing).flatMap(({ atMs, call: { path }, refusedWith }) => {
+    const early = (until.get(path) ?? 0) - atMs;
+    until.set(path, refusedWith === 429 ? atMs + RETRY_AFTER_MS : 0);
+    return early > TOLERANCE_MS ? [`${path} came ${Math.round(early)} ms too soon`] : [];
+  });
+}
+
+describe.skipIf(cannotRun !== undefined)(title + (cannotRun ? ` (${cannotRun})` : ''), () => {
+  const random = seeded(seed);
+  const closing = new AsyncDisposableStack();
+  const told: Told[] = [];
+  let failing = true;
+  let world: AgentWorld;
+  let machines: MachineWatch;
+  let relay: ApiProxy;
+  let fleet: Fleet;
+
+  beforeAll(async () => {
+    world = await openAgentWorld();
+    closing.defer(() => world.close());
+    machines = watchMachines(world.kube);
+    closing.defer(() => machines.close());
+    relay = await startApiProxy(world.api, {
+      async before(call) {
+        const answer = failing ? refusalOf(call, random) : undefined;
+        told.push({ atMs: clock.monotonicMs(), call, refusedWith: answer?.status });
+        if (sideEffectOf(call) === 'finalizer removed') await machines.checkRelease(call);
+        return answer;
+      },
+      // The server did what it was asked to, and the agent does not learn of it.
+      taken: () => (failing && random() < LOST_ANSWERS_SHARE ? refusal(504) : undefined),
+    });
+    closing.defer(() => relay.close());
+    const { kube, killSquid } = world;
+    fleet = createFleet({ kube, random, machines, killSquid });
+  }, 60_000);
+  afterAll(() => closing.disposeAsync(), 60_000);
+
+  async function breakWatches(signal: AbortSignal): Promise<void> {
+    for (let cuts = 1; !signal.aborted; cuts++) {
+      await clock.sleep(between(random, CUT_MS.min, CUT_MS.max));
+      if (cuts % CUTS_PER_COMPACTION === 0) world.api.compact();
+      relay.cutWatches();
+    }
+  }
+
+  async function useProxies(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await fleet.actByChance();
+      await clock.sleep(between(random, ACT_MS.min, ACT_MS.max));
+    }
+  }
+
+  it('goes on for the whole time without a storm of requests', async () => {
+    const agent = await world.startAgent('agent', relay);
+    closing.defer(() => agent.stop(5_000));
+    const over = AbortSignal.timeout(FAULTS_MS);
+    await Promise.all([breakWatches(over), useProxies(over)]);
+    failing = false;
+    const { create, edit, delete: deleted } = fleet.done;
+    expect(Math.min(create, edit, deleted)).toBeGreaterThan(3);
+    expect(told.filter(({ refusedWith }) => refusedWith !== undefined).length).toBeGreaterThan(50);
+    const seconds = FAULTS_MS / 1000;
+    const busiest = busiestSecond(told);
+    expect(busiest.total, JSON.stringify(busiest)).toBeLessThan(REQUESTS_PER_SECOND_MAX);
+    expect(told.length / seconds).toBeLessThan(REQUESTS_PER_SECOND_MEAN_MAX);
+    const following = told.filter(isFollowing).length;
+    expect(following / seconds).toBeLessThan(FOLLOWING_PER_SECOND_MAX);
+    expect(impatient(told)).toEqual([]);
+    process.stdout.write(
+      `${told.length} requests, at most ${busiest.total} in a second; ` +
+        `${following} lists and watches\n`,
+    );
+    await eventually(() => expect(relay.openWatches).toBeGreaterThanOrEqual(2), 30_000);
+  }, 120_000);
+
+  it('comes out right once the API server is well again', async () => {
+    const problems = await settle({ world, machines, fleet, agents: ['agent'] });
+    expect(problems).toEqual([]);
+    expect(machines.made).toBeGreaterThan(5);
+  }, 120_000);
+});
