@@ -2,19 +2,13 @@
  * Server-side apply: merges a configuration into the live object, takes out what its manager no
  * longer applies, and keeps the books on who owns which field. Follows structured-merge-diff.
  */
-import { isJsonObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../json.ts';
+import { type JsonObject, objectOf, stringOf } from '../json.ts';
 import type { SchemaNode } from '../schema/schema-node.ts';
 import { typedProblems } from './applied-config.ts';
 import { type Conflict, findConflicts } from './conflicts.ts';
-import {
-  EMPTY_SET,
-  type FieldSet,
-  isEmptySet,
-  sameSets,
-  subtractSet,
-  unionSets,
-} from './field-set.ts';
+import { EMPTY_SET, isEmptySet, sameSets, subtractSet, unionSets } from './field-set.ts';
 import { type Comparison, compareFields, fieldsOf } from './field-walk.ts';
+import { inheritedFields, withLastApplied } from './last-applied.ts';
 import {
   type ManagedEntry,
   ownableFields,
@@ -48,10 +42,6 @@ export interface ApplyResult {
   readonly conflicts: readonly Conflict[];
 }
 
-/** kubectl's own name; it may take over what its client-side apply wrote. */
-const KUBECTL = 'kubectl';
-const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
-
 /** Metadata that the server writes: configurations that carry it mean nothing by it. */
 const SERVER_METADATA: ReadonlySet<string> = new Set([
   'creationTimestamp',
@@ -81,14 +71,16 @@ export function applyPatch(request: ApplyRequest): ApplyResult {
   const comparison = compareFields(before, object, schema);
   const changed = ownableFields(unionSets(comparison.added, comparison.modified), request);
 
-  const conflicts = force ? [] : findConflicts(others, subtractSet(changed, inherited(request)));
+  const conflicts = force
+    ? []
+    : findConflicts(others, subtractSet(changed, inheritedFields(request)));
   if (conflicts.length > 0) return { object: before, conflicts };
   const released = unionSets(changed, ownableFields(comparison.removed, request));
   const isNoop = mine !== undefined && sameSets(mine.fields, set) && isSame(comparison);
   const time = isNoop ? mine.time : secondsOf(request.time);
   const kept: ManagedEntry[] = isEmptySet(set) ? [] : [{ ...self, time, fields: set }];
   const next = [...releaseFields(others, released), ...kept];
-  return { object: writeManagedFields(object, next), conflicts };
+  return { object: withLastApplied(writeManagedFields(object, next), request), conflicts };
 }
 
 function selfOf({ manager, applied, subresource }: ApplyRequest) {
@@ -134,27 +126,6 @@ function identity(applied: JsonObject): string {
   const version = String(applied.apiVersion ?? '');
   const groupVersion = version.includes('/') ? version : `/${version}`;
   return `${namespace}/${name}; ${groupVersion}, Kind=${applied.kind ?? ''}`;
-}
-
-/**
- * Fields that kubectl's client-side apply set to what they still are: its server-side apply takes
- * them over without a conflict, so that users can change from one to the other.
- */
-function inherited({ live, manager, schema }: ApplyRequest): FieldSet {
-  const text = objectOf(objectOf(live?.metadata).annotations)[LAST_APPLIED];
-  if (manager !== KUBECTL || live === undefined || typeof text !== 'string') return EMPTY_SET;
-  const last = parseObject(text);
-  if (last === undefined) return EMPTY_SET;
-  return subtractSet(fieldsOf(last, schema), compareFields(last, live, schema).modified);
-}
-
-function parseObject(text: string): JsonObject | undefined {
-  try {
-    const value: JsonValue = JSON.parse(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function isSame({ added, modified, removed }: Comparison): boolean {

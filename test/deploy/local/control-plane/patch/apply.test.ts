@@ -277,6 +277,25 @@ describe('server-side apply', () => {
     expect(apply(edited, 'kubectl', { size: 2 }).conflicts).toHaveLength(1);
   });
 
+  it('keeps the annotation of client-side apply in step when kubectl applies', () => {
+    const name = 'kubectl.kubernetes.io/last-applied-configuration';
+    const annotations = { [name]: JSON.stringify({ ...base, spec: { size: 1 } }), other: 'x' };
+    const created = { ...base, metadata: { ...base.metadata, annotations }, spec: { size: 1 } };
+    const live = trackUpdate({ ...scope, after: created, manager: 'kubectl', time: 't' });
+    const text = (object: JsonObject) => {
+      const { metadata } = object;
+      const kept = isJsonObject(metadata) ? metadata.annotations : undefined;
+      return isJsonObject(kept) ? kept[name] : undefined;
+    };
+    expect(text(apply(live, 'kubectl', { note: 'n', size: 1 }).object)).toBe(
+      '{"apiVersion":"g.io/v1","kind":"Thing","metadata":{"name":"a","namespace":"n"},' +
+        '"spec":{"note":"n","size":1}}\n',
+    );
+    expect(text(apply(live, 'someone', { size: 1 }).object)).toBe(annotations[name]);
+    expect(text(apply(undefined, 'kubectl', { size: 1 }).object)).toBeUndefined();
+    expect(text(apply(live, 'kubectl', { note: 'n'.repeat(256 * 1024) }).object)).toBeUndefined();
+  });
+
   it.each<[string, JsonObject, string]>([
     ['a field that is not declared', { foo: 1 }, '.spec.foo: field not declared in schema'],
     [
