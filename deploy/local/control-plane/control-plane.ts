@@ -127,7 +127,13 @@ function cryptoRandom(): number {
 
 function openStore(stateDir: string | undefined): ObjectStore {
   if (stateDir === undefined) return new ObjectStore();
-  return new ObjectStore({ journal: openSqliteJournal(join(stateDir, DATABASE_FILE)) });
+  const journal = openSqliteJournal(join(stateDir, DATABASE_FILE));
+  try {
+    return new ObjectStore({ journal });
+  } catch (error) {
+    journal.close();
+    throw error;
+  }
 }
 
 function kubeconfigFor(

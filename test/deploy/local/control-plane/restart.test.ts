@@ -1,10 +1,12 @@
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { objectAt } from '#deploy/local/control-plane/api/object-meta.ts';
 import { createControlPlane } from '#deploy/local/control-plane/control-plane.ts';
 import { objects } from '#deploy/local/control-plane/json.ts';
+import { openSqliteJournal } from '#deploy/local/control-plane/storage/sqlite-journal.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
 import { installManifests, PROXIES, PROXY, startTestServer } from './http/api-client.ts';
 
@@ -79,6 +81,30 @@ describe('a control plane with a state directory', () => {
     await using _running = await start();
     const second = createControlPlane({ stateDir, port: 0, clock: new FakeClock() });
     await expect(second).rejects.toThrow('objects.sqlite is in use by another process');
+  });
+
+  it.each([
+    ['an object that is no JSON', 'configmaps', '{'],
+    [
+      'a definition that cannot be compiled',
+      'customresourcedefinitions.apiextensions.k8s.io',
+      JSON.stringify({
+        metadata: { name: 'broken' },
+        spec: {
+          versions: [{ served: true, schema: { openAPIV3Schema: { $ref: '#/definitions/none' } } }],
+        },
+      }),
+    ],
+  ])('lets the directory go when it starts on %s', async (_case, resource, text) => {
+    const path = join(stateDir, 'objects.sqlite');
+    openSqliteJournal(path).close();
+    const database = new DatabaseSync(path);
+    database.prepare('INSERT INTO objects VALUES (?, ?, ?, ?)').run(resource, '', 'broken', text);
+    database.close();
+    const clock = new FakeClock();
+    await expect(createControlPlane({ stateDir, port: 0, clock })).rejects.toThrow();
+    expect(clock.pendingTimers).toBe(0);
+    openSqliteJournal(path).close();
   });
 
   it('says which port is taken and leaves the directory usable', async () => {
