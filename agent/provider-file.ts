@@ -3,7 +3,11 @@ import type { Clock, Random } from '#shared/clock.ts';
 import { type ProviderConfig, parseProvidersConfig } from './providers/config.ts';
 import { instrument, type ProviderObserver } from './providers/instrumentation.ts';
 import type { Provider } from './providers/provider.ts';
-import { createRegistry, type ProviderBuilders } from './providers/registry.ts';
+import {
+  type CheckedProvider,
+  createRegistry,
+  type ProviderBuilders,
+} from './providers/registry.ts';
 import { untilAborted } from './runtime/deadline.ts';
 import { watchFile } from './runtime/watched-file.ts';
 
@@ -31,6 +35,10 @@ export interface ProviderFileDeps {
 
 export interface ProviderFile {
   get(name: string): Provider | undefined;
+  /** All that are in force now, in the order of the file. */
+  list(): readonly Provider[];
+  /** The same, as provider checks ask them. */
+  checked(): readonly CheckedProvider[];
   /** Watches the file until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -51,6 +59,8 @@ export function openProviderFile(deps: ProviderFileDeps): ProviderFile {
   let registry = build(file === undefined ? [] : parse(file.text));
   return {
     get: (name) => registry.get(name),
+    list: () => registry.list(),
+    checked: () => registry.checked(),
     async run(signal) {
       if (file === undefined) return untilAborted(signal);
       await watchFile({

@@ -50,6 +50,8 @@ function setUp(file: { path: string; text: string } | undefined) {
 test('without a file there is no provider, and the loop waits for its stop', async () => {
   const { clock, providers, stop, done } = setUp(undefined);
   expect(providers.get('local')).toBeUndefined();
+  expect(providers.list()).toEqual([]);
+  expect(providers.checked()).toEqual([]);
   let ended = false;
   void done.then(() => {
     ended = true;
@@ -82,12 +84,16 @@ test('a changed file takes effect, and a faulty one leaves the former in force',
   await writeFile(path, text('one', 'two'));
   await look();
   expect(providers.get('two')?.name).toBe('two');
+  expect(providers.list().map(({ name }) => name)).toEqual(['one', 'two']);
+  expect(providers.checked().map(({ name }) => name)).toEqual(['one', 'two']);
   await writeFile(path, `${text('one')}oops: 1\n`);
   await look();
   expect(providers.get('two')?.name).toBe('two');
   await writeFile(path, text('three'));
   await look();
   expect(providers.get('two')).toBeUndefined();
+  expect(providers.list().map(({ name }) => name)).toEqual(['three']);
+  expect(providers.checked().map(({ name }) => name)).toEqual(['three']);
   expect(seen).toEqual(['reloaded one,two', 'told', 'refused 1', 'reloaded three', 'told']);
   stop.abort();
   await done;
