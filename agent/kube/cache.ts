@@ -19,7 +19,7 @@ export interface ObjectCache<T extends Cacheable> {
   get(key: string): T | undefined;
   list(): Iterable<T>;
   readonly size: number;
-  /** A version from the watch; an older one than the cached is ignored. */
+  /** A version from the watch; an older one than the cached, or the same again, is ignored. */
   upsert(object: T): string[];
   remove(key: string): string[];
   /**
@@ -39,9 +39,10 @@ export function createObjectCache<T extends Cacheable>(): ObjectCache<T> {
 
   function upsert(object: T): string[] {
     const key = objectKey(object.metadata);
-    if (isOlder(object, objects.get(key))) return [];
+    const cached = objects.get(key);
+    if (isOlder(object, cached)) return [];
     objects.set(key, object);
-    return [key];
+    return isSame(object, cached) ? [] : [key];
   }
 
   function observe(object: T): string[] {
@@ -86,16 +87,17 @@ function changedKeys<T extends Cacheable>(
 ): string[] {
   const changed: string[] = [];
   for (const [key, object] of after) {
-    const old = before.get(key);
-    if (
-      old?.metadata.resourceVersion !== object.metadata.resourceVersion ||
-      old.metadata.uid !== object.metadata.uid
-    ) {
-      changed.push(key);
-    }
+    if (!isSame(object, before.get(key))) changed.push(key);
   }
   for (const key of before.keys()) if (!after.has(key)) changed.push(key);
   return changed;
+}
+
+function isSame(object: Cacheable, cached: Cacheable | undefined): boolean {
+  return (
+    cached?.metadata.resourceVersion === object.metadata.resourceVersion &&
+    cached.metadata.uid === object.metadata.uid
+  );
 }
 
 /** Older version of the same object; a new object under the old name is never older. */

@@ -155,12 +155,12 @@ class Recorder implements EventRecorder {
       } catch (error) {
         if (signal.aborted) return;
         const delayMs = backoff.nextMs();
-        const hopeless = !(error instanceof KubeError && error.retryable);
-        if (hopeless || backoff.failures >= ATTEMPTS_MAX) {
+        const hopeful = error instanceof KubeError && error.retryable;
+        if (!hopeful || backoff.failures >= ATTEMPTS_MAX) {
           observer.eventDropped('refused', error);
           return;
         }
-        await pause(clock, delayMs, signal);
+        await pause(clock, Math.max(delayMs, error.retryAfterMs ?? 0), signal);
       }
     }
   }

@@ -33,6 +33,14 @@ export interface InformerObserver {
   listenerFailed(resource: string, error: unknown): void;
 }
 
+/**
+ * Whose write a change is. Whoever writes knows what it wrote and when to look again: waking it by
+ * its own write would turn a status that goes to and fro into a loop without a pause.
+ */
+export type ChangeOrigin = 'server' | 'own';
+
+export type ChangeListener = (key: string, origin: ChangeOrigin) => void;
+
 export interface Informer<T extends Cacheable> {
   readonly resource: string;
   get(key: string): T | undefined;
@@ -44,11 +52,11 @@ export interface Informer<T extends Cacheable> {
   /** Monotonic time of the last sign of life of the API server; -Infinity before the first. */
   readonly lastActivityMs: number;
   /** `listener` is called with each key that changed, synchronously. */
-  subscribe(listener: (key: string) => void): () => void;
+  subscribe(listener: ChangeListener): () => void;
   /**
    * Takes the object that a write returned, so that a reader does not act on a version older than
-   * the agent's own last write while the watch is still behind. Listeners are not called: whoever
-   * wrote knows, and the watch brings the same version anyway.
+   * the agent's own last write while the watch is still behind. Listeners are told at once, with
+   * the origin `own`; the same version is no change any more when the watch brings it.
    */
   observe(object: T): void;
   /** Follows the server until `signal` aborts. Call once. */
@@ -86,7 +94,7 @@ class ListWatch<T extends Cacheable> implements Informer<T> {
   readonly #selectors: Readonly<Record<string, string>>;
   readonly #cache = createObjectCache<T>();
   readonly #backoff: Backoff;
-  readonly #listeners = new Set<(key: string) => void>();
+  readonly #listeners = new Set<ChangeListener>();
   readonly #unparsable = new Set<string>();
   readonly #synced = Promise.withResolvers<void>();
   #isSynced = false;
@@ -135,13 +143,13 @@ class ListWatch<T extends Cacheable> implements Informer<T> {
     }
   }
 
-  subscribe(listener: (key: string) => void): () => void {
+  subscribe(listener: ChangeListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   observe(object: T): void {
-    this.#cache.observe(object);
+    this.#notify(this.#cache.observe(object), 'own');
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -284,11 +292,11 @@ class ListWatch<T extends Cacheable> implements Informer<T> {
     this.#lastActivityMs = this.#deps.clock.monotonicMs();
   }
 
-  #notify(keys: readonly string[]): void {
+  #notify(keys: readonly string[], origin: ChangeOrigin = 'server'): void {
     for (const key of keys) {
       for (const listener of this.#listeners) {
         try {
-          listener(key);
+          listener(key, origin);
         } catch (error) {
           this.#deps.observer.listenerFailed(this.resource, error);
         }

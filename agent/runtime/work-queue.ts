@@ -25,8 +25,11 @@ export interface WorkQueue {
   add(key: string): void;
   /** `add` after `delayMs`; of several pending delays of a key the earliest holds. */
   addAfter(key: string, delayMs: number): void;
-  /** `addAfter` with a delay that doubles with every call since the last `forget(key)`. */
-  addRateLimited(key: string): void;
+  /**
+   * `addAfter` with a delay that doubles with every call since the last `forget(key)`, and that is
+   * no shorter than `atLeastMs`.
+   */
+  addRateLimited(key: string, atLeastMs?: number): void;
   /** Ends the key's failure count; does not take it out of the queue. */
   forget(key: string): void;
   /** Next key; waits for one. Undefined when the queue is closed or `signal` aborts. */
@@ -117,12 +120,13 @@ class KeyQueue implements WorkQueue {
     this.#delayed.set(key, { dueMs, timer });
   }
 
-  addRateLimited(key: string): void {
+  addRateLimited(key: string, atLeastMs = 0): void {
     if (this.#closed) return;
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
     this.#observer.retried();
-    this.addAfter(key, backoffDelayMs(this.#backoff, failures, this.#random));
+    const delayMs = backoffDelayMs(this.#backoff, failures, this.#random);
+    this.addAfter(key, Math.max(delayMs, atLeastMs));
   }
 
   forget(key: string): void {

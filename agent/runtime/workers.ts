@@ -68,7 +68,21 @@ async function reconcileOne(deps: WorkersDeps, key: string): Promise<void> {
   } catch (error) {
     // Being stopped is not a failure; the next start looks at every key anyway.
     if (signal.aborted) return;
-    queue.addRateLimited(key);
+    queue.addRateLimited(key, askedToWaitMs(error));
     observer?.reconciled(key, 'error', elapsedMs(), error);
   }
+}
+
+/** Errors wrap each other a few times at most. */
+const CAUSES_MAX = 8;
+
+/** What the other side asked for (`Retry-After`), wherever in the chain of causes it is; or 0. */
+function askedToWaitMs(error: unknown): number {
+  let cause = error;
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth++) {
+    if ('retryAfterMs' in cause && typeof cause.retryAfterMs === 'number')
+      return cause.retryAfterMs;
+    cause = cause.cause;
+  }
+  return 0;
 }

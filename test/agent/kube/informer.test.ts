@@ -297,6 +297,26 @@ describe('informer', () => {
     expect(it.clock.pendingTimers).toBe(0);
   });
 
+  test('what the agent wrote itself is told as its own, once', async () => {
+    let watch: ServerResponse | undefined;
+    const it = await setUp(
+      (_request, response) => answerJson(response, 200, listBody([thing('a', 7)], '100')),
+      (_request, response) => {
+        watch = response;
+        response.writeHead(200).flushHeaders();
+      },
+    );
+    const told: string[] = [];
+    it.informer.subscribe((key, origin) => told.push(`${key} ${origin}`));
+    await it.eventually(() => expect(watch).toBeDefined());
+    it.informer.observe(thingSchema.parse(thing('a', 101)));
+    expect(told).toEqual(['ns/a server', 'ns/a own']);
+    watch?.write(watchLine('MODIFIED', thing('a', 101)));
+    watch?.write(watchLine('MODIFIED', thing('a', 102)));
+    await it.eventually(() => expect(told).toHaveLength(3));
+    expect(told[2]).toBe('ns/a server');
+  });
+
   test('a listener that throws disturbs neither the cache nor the others', async () => {
     const it = await setUp(emptyList, (_request, response) => {
       response.writeHead(200);

@@ -41,6 +41,20 @@ describe('workers', () => {
     await done;
   });
 
+  test('a failure that says how long to wait comes back no sooner', async () => {
+    const refusal = Object.assign(new Error('429'), { retryAfterMs: 5_000 });
+    const { clock, queue, outcomes, stop, done } = setUp(async () => {
+      throw new Error('create failed', { cause: refusal });
+    });
+    queue.add('ns/a');
+    await clock.advance(4_999);
+    expect(outcomes).toEqual(['ns/a error']);
+    await clock.advance(1);
+    expect(outcomes).toEqual(['ns/a error', 'ns/a error']);
+    stop.abort();
+    await done;
+  });
+
   test('a failure comes back with backoff, and a success ends the backoff', async () => {
     let failing = true;
     const { clock, queue, outcomes, stop, done } = setUp(async () => {
