@@ -63,7 +63,9 @@ export async function openAgentWorld(): Promise<AgentWorld> {
     stackId,
     records: createProcessRecords(join(folder, 'processes.json')),
   };
-  closing.defer(() => killAll(clock, markedProcesses(stackId)));
+  closing.defer(async () => {
+    await killAll(clock, () => markedProcesses(stackId));
+  });
   const edge = await startEdgeStub();
   closing.defer(() => edge.close());
   const api = await createControlPlane({ clock, port: 0 });
