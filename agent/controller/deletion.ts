@@ -11,8 +11,10 @@ import { FINALIZER, SKIP_CLEANUP_ANNOTATION } from '#shared/crd/names.ts';
 import { findCondition } from '#shared/crd/proxy-status.ts';
 import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
+import { drain, endDrain } from './drain.ts';
 import { unknownProvider } from './failure.ts';
 import { pollDelayMs } from './intervals.ts';
+import { drainUnlessDown } from './replacement.ts';
 import { describeOwner, findUnrecorded, intendedHash, isOwn, type Step } from './step.ts';
 
 const FAILURE_PREFIX = 'cleanup fails';
@@ -59,10 +61,17 @@ async function removeMachine(step: Step): Promise<ReconcileResult> {
   if (found !== 'unreachable' && !isOwn(step, found)) {
     return release(step, 'Deleted', oursIsGone(step, found));
   }
+  const instance = found === 'unreachable' ? undefined : found;
+  const waiting =
+    instance === undefined
+      ? drain(step, undefined, 'Deletion')
+      : drainUnlessDown(step, instance, 'Deletion');
+  if (waiting !== undefined) return waiting;
   await provider.delete(id, signal);
   // `get` can never find it (its host left the configuration, say), so a delete that succeeds is
   // all that can be had.
   if (found === 'unreachable') return release(step, 'Deleted', `${id} was deleted, unseen`);
+  endDrain(step, instance);
   draft.clearAddress('Deleting', 'the instance is being deleted');
   const note = `instance ${id} is being deleted`;
   if (draft.setProvisioned('False', 'Deleting', note)) {
@@ -90,11 +99,12 @@ function oursIsGone(step: Step, found: Instance): string {
   return `the machine of this Proxy is gone: ${describeOwner(step, found)}`;
 }
 
-/** Adaptive like every poll, counted from the request to delete. */
+/** Adaptive like every poll, counted from the request to delete, or from the end of a drain. */
 function nextPollMs({ deps, draft }: Step): number {
   const nowMs = draft.nowMs();
   const { deletionTimestamp } = draft.proxy.metadata;
-  const sinceMs = deletionTimestamp === undefined ? nowMs : Date.parse(deletionTimestamp);
+  const askedMs = deletionTimestamp === undefined ? nowMs : Date.parse(deletionTimestamp);
+  const sinceMs = Math.max(askedMs, draft.provisionedSinceMs());
   return pollDelayMs(deps.intervals.deletionPoll, sinceMs, nowMs);
 }
 
@@ -116,6 +126,9 @@ async function lookUp(step: Step, id: string): Promise<Instance | 'gone' | 'unre
 function deletionFailure(step: Step, error: unknown): ReconcileResult {
   const { deps, draft, signal } = step;
   if (!(error instanceof ProviderError) || signal.aborted) throw error;
+  // A machine that cannot be looked at may be in use all the same.
+  const waiting = error.op === 'get' ? drain(step, undefined, 'Deletion') : undefined;
+  if (waiting !== undefined) return waiting;
   fail(draft, error.message);
   if (error.class === 'QuotaExceeded') return { requeueAfterMs: deps.intervals.quotaRetryMs };
   throw error;

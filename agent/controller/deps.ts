@@ -7,6 +7,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Proxy } from '#shared/crd/proxy.ts';
 import type { CloudInitSecrets } from './cloud-init.ts';
 import type { SecretData } from './credentials.ts';
+import type { LeaseReader } from './drain.ts';
 import type { Intervals } from './intervals.ts';
 
 /** The informer cache of Proxies; writes through `writer` are in it when they return. */
@@ -29,6 +30,8 @@ export interface ControllerDeps {
   /** Secrets with credentials of external proxies. */
   readonly secrets: { get: ReadSecret };
   readonly cloudInitSecrets: CloudInitSecrets;
+  /** The edge's word on who still uses a proxy. */
+  readonly leases: LeaseReader;
   readonly events: Pick<EventRecorder, 'record'>;
   /** Id of this installation, for the marks of machines. */
   readonly installation: string;

@@ -8,9 +8,16 @@ import type { Clock } from '#shared/clock.ts';
 import { API_VERSION } from '#shared/crd/names.ts';
 import { objectKey } from '#shared/crd/object-meta.ts';
 import type { Proxy, ProxyStatus } from '#shared/crd/proxy.ts';
-import { findCondition, INSTANCE_DOWN_REASONS } from '#shared/crd/proxy-status.ts';
+import {
+  type ConditionType,
+  findCondition,
+  INSTANCE_DOWN_REASONS,
+} from '#shared/crd/proxy-status.ts';
 import type { ControllerDeps } from './deps.ts';
-import { type ProvisionedReason, withCondition } from './status.ts';
+import { type ProvisionedReason, withCondition, withoutCondition } from './status.ts';
+
+/** What a drain precedes. */
+export type DrainReason = 'Replacement' | 'Deletion';
 
 type Told = Pick<ProxyEvent, 'type' | 'reason' | 'action' | 'note'>;
 
@@ -57,8 +64,23 @@ export class Draft {
     return this.#set('Healthy', status, reason, message);
   }
 
+  /** Answers whether status or reason changed. */
+  setDraining(reason: DrainReason, message: string): boolean {
+    return this.#set('Draining', 'True', reason, message);
+  }
+
+  clearDraining(): void {
+    this.#status = withoutCondition(this.#status, 'Draining');
+  }
+
+  /** When the drain began that goes on; undefined: none does. */
+  drainingSinceMs(): number | undefined {
+    const draining = findCondition(this.#status, 'Draining');
+    return draining?.status === 'True' ? Date.parse(draining.lastTransitionTime) : undefined;
+  }
+
   #set(
-    type: 'Provisioned' | 'Healthy',
+    type: ConditionType,
     status: 'True' | 'False' | 'Unknown',
     reason: string,
     message: string,

@@ -4,6 +4,7 @@ import type { ReconcileResult } from '#agent/runtime/workers.ts';
 import { findCondition } from '#shared/crd/proxy-status.ts';
 import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
+import { cancelDrain } from './drain.ts';
 import type { ProvisionedReason } from './status.ts';
 
 /**
@@ -27,6 +28,8 @@ export function providerFailure(
       if (!isSettled(draft)) stage(draft, 'QuotaExceeded', message);
       return { requeueAfterMs: deps.intervals.quotaRetryMs };
     case 'Permanent':
+      // Nothing goes on from here by itself: the cordon would be for ever.
+      cancelDrain({ draft });
       stage(draft, 'PermanentError', message);
       return {};
     default:

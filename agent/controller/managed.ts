@@ -15,6 +15,7 @@ import type { ReconcileResult } from '#agent/runtime/workers.ts';
 import { resolveCloudInit } from './cloud-init.ts';
 import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
+import { cancelDrain } from './drain.ts';
 import { isLatched, providerFailure, unknownProvider } from './failure.ts';
 import { forgetInstance, observeInstance, removeForReplacement } from './replacement.ts';
 import { specHash } from './spec-hash.ts';
@@ -53,6 +54,7 @@ export async function reconcileManaged(
 /** The machine, if there is one, is kept: nobody can be asked about it. */
 function withoutProvider(deps: StepDeps, draft: Draft): ReconcileResult {
   const note = unknownProvider(draft.proxy.spec.provider);
+  cancelDrain({ draft });
   if (draft.setProvisioned('False', 'PermanentError', note)) {
     draft.tell({ type: 'Warning', reason: 'PermanentError', action: 'FindProvider', note });
   }

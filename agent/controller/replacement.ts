@@ -2,25 +2,23 @@
 import { errorClass, ProviderError } from '#agent/providers/errors.ts';
 import type { Instance } from '#agent/providers/provider.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
-import { describeOwner, isOwn, pollAgain, type Step } from './step.ts';
+import type { DrainReason } from './draft.ts';
+import { cancelDrain, drain, endDrain } from './drain.ts';
+import { type DownInstance, describeOwner, isDown, isOwn, pollAgain, type Step } from './step.ts';
 
 /** Asks the provider for the recorded machine and stages what it says. */
 export async function observeInstance(step: Step, providerID: string): Promise<ReconcileResult> {
+  cancelDrain(step);
   const instance = await getInstance(step, providerID);
   if (instance === undefined) {
     const note = `instance ${providerID} is gone, deleted by somebody else; making a new one`;
     step.draft.tell({ type: 'Warning', reason: 'InstanceGone', action: 'Observe', note });
     return forgetInstance(step);
   }
-  switch (instance.state) {
-    case 'Running':
-      return instance.ip === undefined ? comingUp(step, instance) : running(step, instance.ip);
-    case 'Provisioning':
-      return comingUp(step, instance);
-    case 'Stopped':
-    case 'Terminated':
-      return suspectInstance(step, instance, instance.state);
-  }
+  if (isDown(instance)) return replaceDown(step, instance);
+  return instance.state === 'Provisioning' || instance.ip === undefined
+    ? comingUp(step, instance)
+    : running(step, instance.ip);
 }
 
 /** undefined when the machine is gone. One that is not ours is Permanent: nobody touches it. */
@@ -63,25 +61,35 @@ function comingUp(step: Step, instance: Instance): ReconcileResult {
   return pollAgain(step, deps.intervals.provisioningPoll);
 }
 
-/**
- * A machine that is called dead is shown as unhealthy at once, and destroyed when the provider
- * says so again a moment later: a single odd answer must not cost a machine.
- */
-function suspectInstance(
+function replaceDown(
   step: Step,
-  instance: Instance,
-  state: 'Stopped' | 'Terminated',
+  instance: DownInstance,
 ): Promise<ReconcileResult> | ReconcileResult {
+  return unconfirmed(step, instance) ?? destroyForReplacement(step, instance, whyDown(instance));
+}
+
+/**
+ * A machine that is called dead is shown as unhealthy at once, and is taken for dead when the
+ * provider says so again a moment later: a single odd answer must not cost a machine. Answers when
+ * to look again, or undefined when there is no doubt left.
+ */
+export function unconfirmed(step: Step, instance: DownInstance): ReconcileResult | undefined {
   const { deps, draft } = step;
   const { requeueNowMs } = deps.intervals;
-  const detail = instance.detail === undefined ? '' : ` (${instance.detail})`;
-  const why = `instance ${instance.id} is ${state}${detail}`;
   const suspectedMs = deps.suspects.suspect(draft.key, instance.id, deps.clock.monotonicMs());
-  if (suspectedMs >= requeueNowMs) return destroyForReplacement(step, instance.id, why);
-  if (draft.setHealthy('False', `Instance${state}`, why)) {
-    draft.tell({ type: 'Warning', reason: `Instance${state}`, action: 'Observe', note: why });
+  if (suspectedMs >= requeueNowMs) return undefined;
+  const reason = `Instance${instance.state}`;
+  const note = whyDown(instance);
+  if (draft.setHealthy('False', reason, note)) {
+    draft.tell({ type: 'Warning', reason, action: 'Observe', note });
   }
   return { requeueAfterMs: requeueNowMs - suspectedMs };
+}
+
+/** With the provider's own word for the state, which may be one that nobody here knows. */
+function whyDown(instance: DownInstance): string {
+  const detail = instance.detail === undefined ? '' : ` (${instance.detail})`;
+  return `instance ${instance.id} is ${instance.state}${detail}`;
 }
 
 /** Answers when to look again, or undefined when the machine is gone and its name is free. */
@@ -90,31 +98,52 @@ export async function removeForReplacement(
   providerID: string,
   why: string,
 ): Promise<ReconcileResult | undefined> {
+  const { draft } = step;
   const instance = await getInstance(step, providerID);
-  return instance === undefined ? undefined : destroyForReplacement(step, providerID, why);
+  if (instance === undefined) return undefined;
+  if (!draft.isReplacing()) {
+    const waiting = drainUnlessDown(step, instance, 'Replacement');
+    if (waiting !== undefined) return waiting;
+  }
+  return destroyForReplacement(step, instance, why);
+}
+
+/** `drain`; one odd answer must not end it, though, nor cost the leases on the machine. */
+export function drainUnlessDown(
+  step: Step,
+  instance: Instance,
+  reason: DrainReason,
+): ReconcileResult | undefined {
+  const { deps, draft } = step;
+  if (!isDown(instance)) deps.suspects.clear(draft.key);
+  else if (draft.drainingSinceMs() !== undefined) return unconfirmed(step, instance);
+  return drain(step, instance, reason);
 }
 
 /** Repeated at every poll until `get` says NotFound, as the contract asks. */
 async function destroyForReplacement(
   step: Step,
-  providerID: string,
+  instance: Instance,
   why: string,
 ): Promise<ReconcileResult> {
   const { deps, draft, provider, signal } = step;
-  await provider.delete(providerID, signal);
+  await provider.delete(instance.id, signal);
   deps.suspects.clear(draft.key);
+  endDrain(step, instance);
   if (!draft.isReplacing()) {
     // Without an address the proxy leaves the inventory: nobody is sent to a dying machine.
     draft.clearAddress('Replacing', 'the instance is being replaced');
     draft.setProvisioned('False', 'Replacing', why);
-    const note = `replacing instance ${providerID}: ${why}`;
+    const note = `replacing instance ${instance.id}: ${why}`;
     draft.tell({ type: 'Normal', reason: 'Replacing', action: 'Delete', note });
   }
   return pollAgain(step, deps.intervals.deletionPoll);
 }
 
 /** The machine is gone for good; the next pass makes another one. */
-export function forgetInstance({ deps, draft }: Step): ReconcileResult {
+export function forgetInstance(step: Step): ReconcileResult {
+  const { deps, draft } = step;
+  endDrain(step, undefined);
   deps.suspects.clear(draft.key);
   draft.setProviderID(undefined);
   draft.clearAddress('NotProbed', 'there is no instance at present');

@@ -23,7 +23,7 @@ export interface NewCondition {
 }
 
 /** In this order they are written and shown. */
-const ORDER: readonly string[] = ['Provisioned', 'Healthy', 'Ready'];
+const ORDER: readonly string[] = ['Provisioned', 'Healthy', 'Draining', 'Ready'];
 /** Cut below the schema's limit of a message, which counts characters. */
 const MESSAGE_LENGTH_MAX = 1024;
 
@@ -51,6 +51,12 @@ export function withCondition(
   return { ...status, conditions };
 }
 
+/** `status` without the condition; the same object when it has none of the type. */
+export function withoutCondition(status: ProxyStatus, type: ConditionType): ProxyStatus {
+  if (findCondition(status, type) === undefined) return status;
+  return { ...status, conditions: status.conditions?.filter((each) => each.type !== type) };
+}
+
 function rank(type: string): number {
   const index = ORDER.indexOf(type);
   return index === -1 ? ORDER.length : index;
@@ -75,8 +81,11 @@ const PHASE_OF_UNPROVISIONED: Readonly<Record<ProvisionedReason, ProxyPhase>> = 
 
 /** Where the proxy is in its life, from its conditions alone. */
 export function computePhase(proxy: Proxy, status: ProxyStatus): ProxyPhase {
-  if (proxy.metadata.deletionTimestamp !== undefined) return 'Deleting';
   const provisioned = findCondition(status, 'Provisioned');
+  if (provisioned?.status === 'True' && findCondition(status, 'Draining')?.status === 'True') {
+    return 'Draining';
+  }
+  if (proxy.metadata.deletionTimestamp !== undefined) return 'Deleting';
   if (provisioned === undefined) return 'Pending';
   if (provisioned.status !== 'True') return phaseOf(provisioned.reason);
   switch (findCondition(status, 'Healthy')?.status) {
@@ -105,8 +114,16 @@ export function readyCondition(proxy: Proxy, status: ProxyStatus): NewCondition 
   const provisioned = findCondition(status, 'Provisioned');
   const healthy = findCondition(status, 'Healthy');
   const blocking = provisioned?.status === 'True' ? healthy : provisioned;
-  if (phase === 'Deleting') {
+  if (phase === 'Draining' && !proxy.spec.paused) {
+    const message = findCondition(status, 'Draining')?.message ?? 'waiting for leases to end';
+    return { type: 'Ready', status: 'False', reason: 'Draining', message };
+  }
+  if (phase === 'Deleting' || proxy.metadata.deletionTimestamp !== undefined) {
     return { type: 'Ready', status: 'False', reason: 'Deleting', message: deleting(proxy, status) };
+  }
+  if (phase === 'Draining') {
+    const message = 'paused: the drain, and what it is for, waits until spec.paused is false';
+    return { type: 'Ready', status: 'False', reason: 'Draining', message };
   }
   return {
     type: 'Ready',

@@ -40,6 +40,13 @@ export function describeOwner({ deps }: Pick<Step, 'deps'>, instance: Instance):
   return `instance ${id} is marked as that of the Proxy ${uid}${named}${elsewhere}; it is left alone`;
 }
 
+export type DownInstance = Instance & { readonly state: 'Stopped' | 'Terminated' };
+
+/** Whether the provider says that the machine does not run and never will again. */
+export function isDown(instance: Instance): instance is DownInstance {
+  return instance.state === 'Stopped' || instance.state === 'Terminated';
+}
+
 /** A machine of this Proxy that no status tells of, found by its mark. */
 export async function findUnrecorded(step: Step): Promise<Instance | undefined> {
   const instances = await step.provider.listByTag(step.signal);

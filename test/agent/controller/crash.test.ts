@@ -15,6 +15,8 @@ const dies = (state: 'Stopped' | 'Terminated') => (world: World) => {
   world.provider.only.forced = state;
 };
 
+const drainsFor = (drainSeconds: number) => (world: World) => world.edit({ drainSeconds });
+
 const scenarios: readonly Scenario[] = [
   { name: 'made', steps: [] },
   { name: 'moved to another zone', steps: [(w) => w.edit({ placement: { zone: 'b' } })] },
@@ -33,6 +35,22 @@ const scenarios: readonly Scenario[] = [
     ],
   },
   { name: 'deleted', steps: [(w) => w.delete()] },
+  {
+    name: 'drained before it moves',
+    steps: [drainsFor(30), (w) => w.edit({ placement: { zone: 'b' } })],
+  },
+  {
+    name: 'drained, moved back and deleted',
+    steps: [
+      drainsFor(30),
+      (w) => {
+        w.edit({ placement: { zone: 'b' } });
+        w.leases = 3;
+      },
+      (w) => w.edit({ placement: { zone: 'a' } }),
+      (w) => w.delete(),
+    ],
+  },
   {
     name: 'released with its machine left running',
     steps: [

@@ -43,6 +43,8 @@ export class World {
   readonly verdicts = new Map<string, Verdict>();
   readonly secrets = new Map<string, { data: Record<string, string> }>();
   readonly provider: MemoryProvider;
+  /** What the edge says is left; undefined: it has not confirmed the cordon. */
+  leases: number | undefined = 0;
   proxy: Proxy | undefined;
   providers: Record<string, Provider>;
   reconcile: ReturnType<typeof createReconcile>;
@@ -68,6 +70,7 @@ export class World {
       secrets: { get: async (namespace, name) => this.secrets.get(`${namespace}/${name}`) },
       cloudInitSecrets: { get: (key) => this.secrets.get(key) },
       events: { record: (event) => void this.events.push(event) },
+      leases: { remaining: () => this.leases },
       installation: 'here',
       clock: this.clock,
     });
