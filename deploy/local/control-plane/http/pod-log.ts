@@ -1,7 +1,9 @@
 /** `kubectl logs`: what a pod's process wrote, from its end backwards and on as it grows. */
 import { open } from 'node:fs/promises';
 import type { Clock } from '#shared/clock.ts';
+import { nameOf, objectAt, stringAt } from '../api/object-meta.ts';
 import { badRequest } from '../api/status-error.ts';
+import { type JsonObject, objects } from '../json.ts';
 import { drained } from './drained.ts';
 import type { Exchange } from './exchange.ts';
 import { isTrue } from './request-info.ts';
@@ -40,6 +42,21 @@ export async function sendPodLog(
     await clock.sleep(FOLLOW_INTERVAL_MS, signal).catch(() => undefined);
   }
   response.end();
+}
+
+/** Refuses the log of a container that the pod does not have, and that of an earlier run. */
+export function assertLogged(pod: JsonObject, query: URLSearchParams): void {
+  const containers = objects(objectAt(pod, 'spec').containers).map((one) => stringAt(one, 'name'));
+  const container = query.get('container') || (containers[0] ?? '');
+  if (!containers.includes(container)) {
+    throw badRequest(`container ${container} is not valid for pod ${nameOf(pod)}`);
+  }
+  // All runs of a container write into one log: there is no earlier one to tell apart.
+  if (isTrue(query.get('previous'))) {
+    throw badRequest(
+      `previous terminated container "${container}" in pod "${nameOf(pod)}" not found`,
+    );
+  }
 }
 
 function tailLines(query: URLSearchParams): number | undefined {

@@ -8,7 +8,7 @@ import { parseObject, parseOptionalObject, parsePatch, readBody } from './body.t
 import { type Exchange, type HandlerDeps, header } from './exchange.ts';
 import { encodingFor, presentationFor } from './negotiation.ts';
 import { bindPod } from './pod-binding.ts';
-import { sendPodLog } from './pod-log.ts';
+import { assertLogged, sendPodLog } from './pod-log.ts';
 import { createPresenter, includeObjectOf, type Presenter } from './presentation.ts';
 import { deleteOptions, listOptions, managerOfAgent, watchOptions, writeOptions } from './query.ts';
 import type { ResourceRequest } from './request-info.ts';
@@ -85,8 +85,9 @@ async function handleLog(
 ): Promise<void> {
   if (!isPods(resource)) throw noSuchEndpoint();
   if (info.verb !== 'get') throw methodNotAllowed();
-  const isRunning = () => !hasEnded(deps.verbs.get(resource, info.namespace, info.name));
-  isRunning();
+  const pod = () => deps.verbs.get(resource, info.namespace, info.name);
+  assertLogged(pod(), exchange.url.searchParams);
+  const isRunning = () => !hasEnded(pod());
   await sendPodLog(exchange, deps.clock, () => deps.podLog(info.namespace, info.name), isRunning);
 }
 

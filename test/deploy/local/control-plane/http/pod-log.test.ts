@@ -103,7 +103,17 @@ describe('logs of pods', () => {
     expect(json.message).toBe('pods "none" not found');
   });
 
-  it('are refused for a senseless number of lines', async () => {
-    expect((await server.call(`${PODS}/p/log?tailLines=few`)).status).toBe(400);
+  it.each([
+    ['a senseless number of lines', 'tailLines=few', 'tailLines: "few" is not a whole number'],
+    ['another container', 'container=sidecar', 'container sidecar is not valid for pod p'],
+    ['an earlier run', 'previous=true', 'previous terminated container "squid" in pod "p" not'],
+  ])('are refused for %s', async (_what, query, message) => {
+    const { status, json } = await server.call(`${PODS}/p/log?${query}`);
+    expect([status, json.message]).toEqual([400, expect.stringContaining(message)]);
+  });
+
+  it('are those of the container that is named', async () => {
+    writeFileSync(file, 'one\n');
+    expect((await server.call(`${PODS}/p/log?container=squid`)).text).toBe('one\n');
   });
 });
