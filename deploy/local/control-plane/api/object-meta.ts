@@ -28,6 +28,7 @@ export function metaMap(object: JsonObject, field: string): Readonly<Record<stri
   return stringMap(metadataOf(object)[field]);
 }
 
+/** A number in the metadata, such as the generation. */
 export function metaNumber(object: JsonObject, field: string): number | undefined {
   const value = metadataOf(object)[field];
   return typeof value === 'number' ? value : undefined;

@@ -31,6 +31,7 @@ export interface Authorizer {
   rules(user: User, namespace: string): JsonObject[];
 }
 
+/** Reads roles and bindings anew for each question: a change counts from the next request on. */
 export function createAuthorizer(store: ObjectStore): Authorizer {
   const rules = (user: User, namespace: string): JsonObject[] => [
     ...rulesOf(store, user, 'clusterrolebindings', ''),

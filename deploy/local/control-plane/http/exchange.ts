@@ -25,6 +25,7 @@ export interface HandlerDeps {
   readonly podLog: (namespace: string, name: string) => string | undefined;
 }
 
+/** A header of the request; empty when absent. */
 export function header(exchange: Exchange, name: 'accept' | 'content-type' | 'user-agent'): string {
   return exchange.request.headers[name] ?? '';
 }

@@ -18,6 +18,7 @@ interface Document {
   readonly etag: string;
 }
 
+/** The documents are large, so each is made when first asked for, and again after a change. */
 export function createOpenApiEndpoints(registry: ResourceRegistry): OpenApiEndpoints {
   const documents = new Map<string, Document>();
   let generation = registry.generation;

@@ -24,11 +24,13 @@ export interface PresenterOptions {
   readonly nowMs: () => number;
 }
 
+/** What rows carry when the client does not say: the metadata. */
 export function includeObjectOf(query: URLSearchParams): IncludeObject {
   const value = query.get('includeObject');
   return value === 'None' || value === 'Object' ? value : 'Metadata';
 }
 
+/** One for each request: the first event of a watch carries what later ones leave out. */
 export function createPresenter(resource: ApiResource, options: PresenterOptions): Presenter {
   const { presentation } = options;
   let form: (object: JsonObject, isFirst: boolean) => JsonObject = (object) => object;

@@ -21,6 +21,7 @@ export interface Answer {
   readonly contentType?: string;
 }
 
+/** Answers with an object in its encoding, and with the first of the warnings. */
 export function sendObject(response: ServerResponse, answer: Answer): void {
   const { object, encoding = 'json', code = 200, warnings = [] } = answer;
   const text = encoding === 'yaml' ? stringifyYaml(object) : `${JSON.stringify(object)}\n`;
@@ -34,6 +35,7 @@ export function sendText(response: ServerResponse, text: string, code = 200): vo
   send(response, code, 'text/plain; charset=utf-8', text);
 }
 
+/** The one place where a whole answer is written: its length is known, so connections stay open. */
 export function send(
   response: ServerResponse,
   code: number,
@@ -55,6 +57,7 @@ export function statusOf(error: unknown): StatusError {
   return internalError(error instanceof Error ? error.message : String(error));
 }
 
+/** Answers with a failure; the caller has made sure that nothing was written before. */
 export function sendError(response: ServerResponse, error: StatusError): void {
   if (error.code === 401) response.setHeader('www-authenticate', 'Bearer');
   // The rest of a body that was not read would be taken for the next request.

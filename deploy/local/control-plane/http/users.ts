@@ -23,6 +23,7 @@ export function serviceAccountUser(namespace: string, name: string): User {
   };
 }
 
+/** The user name of a service account, as bindings and refusals spell it. */
 export function serviceAccountName(namespace: string, name: string): string {
   return `system:serviceaccount:${namespace}:${name}`;
 }
@@ -30,6 +31,7 @@ export function serviceAccountName(namespace: string, name: string): string {
 /** Tells the user by the `Authorization` header; undefined for a token that nobody has. */
 export type Authenticate = (authorization: string | undefined) => User | undefined;
 
+/** Knows the users by their tokens; a request without a token is anonymous. */
 export function createAuthenticator(tokens: ReadonlyMap<string, User>): Authenticate {
   const known = [...tokens].map(([token, user]) => ({ digest: digestOf(token), user }));
   return (authorization) => {

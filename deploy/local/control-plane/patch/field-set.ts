@@ -27,6 +27,7 @@ export function fieldSet(member: boolean, children: Iterable<[string, FieldSet]>
   return { member, children: new Map([...children].filter(([, child]) => !isEmptySet(child))) };
 }
 
+/** The paths of either set. */
 export function unionSets(left: FieldSet, right: FieldSet): FieldSet {
   if (isEmptySet(left)) return right;
   if (isEmptySet(right)) return left;
@@ -48,6 +49,7 @@ export function subtractSet(left: FieldSet, right: FieldSet): FieldSet {
   return fieldSet(left.member && !right.member, children);
 }
 
+/** The paths of both sets; a path below one of the other set is not in it. */
 export function intersectSets(left: FieldSet, right: FieldSet): FieldSet {
   const children: [string, FieldSet][] = [];
   for (const [element, child] of left.children) {

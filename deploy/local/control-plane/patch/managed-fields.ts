@@ -72,6 +72,7 @@ export function ownableFields(set: FieldSet, scope: WriteScope): FieldSet {
   return { member: false, children: new Map(children) };
 }
 
+/** Whether two entries are those of one manager, whose fields are kept together. */
 export function sameManager(left: ManagerId, right: ManagerId): boolean {
   return (
     left.manager === right.manager &&

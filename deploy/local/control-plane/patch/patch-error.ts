@@ -14,6 +14,7 @@ const CODES: Record<PatchErrorKind, number> = {
   untyped: 500,
 };
 
+/** Thrown by all patch types; the verb words it as a `Status`. */
 export class PatchError extends Error {
   readonly kind: PatchErrorKind;
   /** HTTP status that the API server answers with. */

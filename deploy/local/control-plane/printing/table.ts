@@ -20,6 +20,7 @@ export interface TableRequest {
   readonly omitColumns?: boolean;
 }
 
+/** A Table with one row for each object, in their order. */
 export function renderTable(request: TableRequest): JsonObject {
   const { columns, objects, includeObject, nowMs, metadata = {}, omitColumns } = request;
   return {

@@ -1,4 +1,4 @@
-/** From a CustomResourceDefinition to the resources that it defines, one for each served version. */
+/** From a CustomResourceDefinition to the resources it defines, one for each served version. */
 import { nameOf, objectAt, stringAt } from '../api/object-meta.ts';
 import { type JsonObject, objects, strings } from '../json.ts';
 import { compileResourceSchema } from '../schema/resource-schema.ts';
@@ -15,6 +15,7 @@ export interface CrdNames {
   readonly categories: readonly string[];
 }
 
+/** Reads them from the spec: what is accepted of them is the registry's business. */
 export function crdNames(crd: JsonObject): CrdNames {
   const names = objectAt(objectAt(crd, 'spec'), 'names');
   const kind = stringAt(names, 'kind');
@@ -35,6 +36,7 @@ export function storageVersion(crd: JsonObject): string {
   return stored === undefined ? '' : stringAt(stored, 'name');
 }
 
+/** Throws for a schema that does not compile; validation keeps those from being stored. */
 export function customResources(crd: JsonObject): ApiResource[] {
   const spec = objectAt(crd, 'spec');
   return objects(spec.versions)

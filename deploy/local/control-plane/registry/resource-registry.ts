@@ -1,6 +1,7 @@
 /** Every resource that is served now: the built-in ones and those of established CRDs. */
 import { type ApiResource, apiVersionOf, storageName } from './api-resource.ts';
 
+/** Looked into for each request; the CRD controller alone changes it. */
 export class ResourceRegistry {
   readonly #builtin: readonly ApiResource[];
   /** Custom resources by the name of their CRD. */

@@ -1,6 +1,7 @@
 /** The last changes in order, bounded; what falls out at the front is compacted. */
 import type { Change } from './object-store.ts';
 
+/** Kept by the object store alone, which numbers the changes. */
 export class ChangeHistory {
   readonly #max: number;
   #changes: Change[] = [];

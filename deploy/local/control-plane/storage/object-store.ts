@@ -42,6 +42,7 @@ interface Entry {
   readonly object: JsonObject;
 }
 
+/** Writes are synchronous: whoever reads after a write sees it. */
 export class ObjectStore {
   readonly #journal: Journal | undefined;
   readonly #objects = new Map<string, Map<string, Entry>>();

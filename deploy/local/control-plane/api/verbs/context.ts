@@ -17,6 +17,7 @@ export interface VerbDeps {
   readonly newId: () => string;
 }
 
+/** Where an object is stored; cluster-scoped resources have no use for the namespace. */
 export function refOf(resource: ApiResource, namespace: string, name: string): ObjectRef {
   return {
     resource: resource.storage,

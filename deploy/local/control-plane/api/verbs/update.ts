@@ -1,4 +1,4 @@
-/** `update`: a replacement keeps the object's identity, its status or its spec apart, and counts. */
+/** `update`: a replacement keeps identity, keeps status and spec apart, and is counted. */
 import { type JsonObject, sameJson } from '../../json.ts';
 import type { ApiResource } from '../../registry/api-resource.ts';
 import type { ObjectRef } from '../../storage/object-store.ts';
@@ -42,7 +42,7 @@ export function updateObject(
   return replaceObject(deps, resource, ref, stored, decoded, options);
 }
 
-/** Stores a replacement that was sent, or that a patch other than apply made of the stored object. */
+/** Stores a replacement that was sent, or that a patch other than apply made of what is stored. */
 export function replaceObject(
   deps: VerbDeps,
   resource: ApiResource,
@@ -106,6 +106,7 @@ export function assertFresh(resource: ApiResource, stored: JsonObject, object: J
   }
 }
 
+/** Refuses a body that names another object than the path; it may leave the names out. */
 export function assertAddressed(resource: ApiResource, ref: ObjectRef, body: JsonObject): void {
   const [name, namespace] = [nameOf(body), namespaceOf(body)];
   if (name !== '' && name !== ref.name) {

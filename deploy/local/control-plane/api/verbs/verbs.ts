@@ -1,6 +1,7 @@
 /**
- * What the API does below HTTP: each verb works on one resource, answers with plain JSON and throws
- * a StatusError. All but `watch` run to their end without waiting, so that none sees half of another.
+ * What the API does below HTTP: each verb works on one resource, answers with plain JSON and
+ * throws a StatusError. All but `watch` run to their end without waiting, so that none sees half of
+ * another.
  */
 import type { JsonObject, JsonValue } from '../../json.ts';
 import type { ApiResource } from '../../registry/api-resource.ts';
@@ -82,6 +83,7 @@ export interface WriteResult {
 
 /** `namespace` is the empty string for cluster-scoped resources. */
 export interface Verbs {
+  /** Throws 404 for an object that is not there. */
   get(resource: ApiResource, namespace: string, name: string): JsonObject;
 
   /** A list object of the resource's `listKind`. */
@@ -97,6 +99,7 @@ export interface Verbs {
     signal: AbortSignal,
   ): AsyncIterable<WatchEvent>;
 
+  /** Throws 409 when the name is taken, 422 for an object that its kind does not allow. */
   create(
     resource: ApiResource,
     namespace: string,
@@ -104,6 +107,7 @@ export interface Verbs {
     options: WriteOptions,
   ): WriteResult;
 
+  /** Throws 409 when the body names a version that is not the stored one. */
   update(
     resource: ApiResource,
     namespace: string,
@@ -112,6 +116,7 @@ export interface Verbs {
     options: UpdateOptions,
   ): WriteResult;
 
+  /** `apply` alone creates what is not there, and minds who owns the fields. */
   patch(
     resource: ApiResource,
     namespace: string,
@@ -121,7 +126,7 @@ export interface Verbs {
     options: PatchOptions,
   ): WriteResult;
 
-  /** The deleted object's `Status`, or the object itself while it is still on its way out. */
+  /** The deleted object's `Status`, or the object itself while it is on its way out. */
   delete(
     resource: ApiResource,
     namespace: string,
