@@ -6,7 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Clock } from '#shared/clock.ts';
-import { identify, MARKER, markedGroup } from './identity.ts';
+import { identify, isRunning, MARKER, markedGroup, type ProcessIdentity } from './identity.ts';
 import { KILL_WAIT_MS, killAll, sendSignal } from './kill.ts';
 import type { ProcessRecords } from './records.ts';
 
@@ -64,11 +64,16 @@ export async function startChild(deps: ChildDeps, spec: ChildSpec): Promise<Chil
   if (identity !== undefined) deps.records.add(spec.name, identity);
   const gone = exited.then(async (exit) => {
     // The leader has been reaped: what is left of its group is found by the marker.
-    await killAll(deps.clock, markedGroup(pid, deps.stackId));
+    await killAll(deps.clock, () => markedGroup(pid, deps.stackId));
     if (identity !== undefined) deps.records.remove(identity);
     return exit;
   });
-  return { name: spec.name, pid, exited: gone, stop: (graceMs) => stop(deps, pid, gone, graceMs) };
+  return {
+    name: spec.name,
+    pid,
+    exited: gone,
+    stop: (graceMs) => stop(deps.clock, identity, gone, graceMs),
+  };
 }
 
 function started(child: ChildProcess): Promise<void> {
@@ -88,15 +93,15 @@ function exitOf(child: ChildProcess): Promise<Exit> {
 }
 
 async function stop(
-  deps: ChildDeps,
-  pid: number,
+  clock: Clock,
+  leader: ProcessIdentity | undefined,
   gone: Promise<Exit>,
   graceMs: number,
 ): Promise<void> {
-  signalGroup(pid, 'SIGTERM');
-  if (await endsWithin(deps.clock, gone, graceMs)) return;
-  signalGroup(pid, 'SIGKILL');
-  await endsWithin(deps.clock, gone, KILL_WAIT_MS);
+  signalGroup(leader, 'SIGTERM');
+  if (await endsWithin(clock, gone, graceMs)) return;
+  signalGroup(leader, 'SIGKILL');
+  await endsWithin(clock, gone, KILL_WAIT_MS);
 }
 
 async function endsWithin(clock: Clock, gone: Promise<Exit>, ms: number): Promise<boolean> {
@@ -110,7 +115,7 @@ async function endsWithin(clock: Clock, gone: Promise<Exit>, ms: number): Promis
   return ended;
 }
 
-/** Safe while the leader is not reaped: until then its pid, and so the group's id, is taken. */
-function signalGroup(leader: number, signal: NodeJS.Signals): void {
-  if (identify(leader) !== undefined) sendSignal(-leader, signal);
+/** Only while that very leader lives: after it another group may have the number. */
+function signalGroup(leader: ProcessIdentity | undefined, signal: NodeJS.Signals): void {
+  if (leader !== undefined && isRunning(leader)) sendSignal(-leader.pid, signal);
 }

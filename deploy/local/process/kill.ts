@@ -6,13 +6,25 @@ import { isRunning, type ProcessIdentity } from './identity.ts';
 export const KILL_WAIT_MS = 5_000;
 const POLL_MS = 20;
 
-/** SIGKILL to each that still runs, and waits until they are gone. */
-export async function killAll(clock: Clock, identities: readonly ProcessIdentity[]): Promise<void> {
+/**
+ * SIGKILL to what `find` finds, until it finds nothing more: a process may have started another
+ * one between the search and its end. Returns how many there were.
+ */
+export async function killAll(
+  clock: Clock,
+  find: () => readonly ProcessIdentity[],
+): Promise<number> {
   const deadlineMs = clock.monotonicMs() + KILL_WAIT_MS;
-  for (const identity of identities) if (isRunning(identity)) sendSignal(identity.pid, 'SIGKILL');
-  while (identities.some(isRunning) && clock.monotonicMs() < deadlineMs) {
+  const seen = new Set<string>();
+  for (let found = find(); found.length > 0; found = find()) {
+    for (const identity of found) {
+      seen.add(`${identity.pid} ${identity.startTicks}`);
+      if (isRunning(identity)) sendSignal(identity.pid, 'SIGKILL');
+    }
+    if (clock.monotonicMs() >= deadlineMs) break;
     await clock.sleep(POLL_MS);
   }
+  return seen.size;
 }
 
 /** Sends a signal to a process, or to a group by its negative id; one that is gone is fine. */

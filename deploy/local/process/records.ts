@@ -45,13 +45,8 @@ export function createProcessRecords(file: string): ProcessRecords {
  * Ends every process that an earlier start on the same state directory left: those recorded
  * whose start time is the recorded one, and those that carry the stack's marker. Returns how many.
  */
-export async function endLeftovers(clock: Clock, file: string, stackId: string): Promise<number> {
-  const found = new Map<number, ProcessIdentity>();
-  for (const identity of [...recorded(file), ...markedProcesses(stackId)]) {
-    found.set(identity.pid, identity);
-  }
-  await killAll(clock, [...found.values()]);
-  return found.size;
+export function endLeftovers(clock: Clock, file: string, stackId: string): Promise<number> {
+  return killAll(clock, () => [...recorded(file), ...markedProcesses(stackId)]);
 }
 
 function recorded(file: string): ProcessIdentity[] {

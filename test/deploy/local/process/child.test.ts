@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { type Child, startChild } from '#deploy/local/process/child.ts';
 import { identify, isRunning, MARKER, markedProcesses } from '#deploy/local/process/identity.ts';
+import { killAll } from '#deploy/local/process/kill.ts';
 import { openLogFile } from '#deploy/local/process/log-file.ts';
 import { createProcessRecords, endLeftovers } from '#deploy/local/process/records.ts';
 import { systemClock as clock } from '#shared/clock.ts';
@@ -134,4 +135,15 @@ it('bounds a log and keeps the part before', () => {
   expect(readFileSync(bounded.path, 'utf8')).toBe('next\n');
   expect(readFileSync(`${bounded.path}.1`, 'utf8')).toMatch(/last\n$/);
   bounded.close();
+});
+
+it('looks again after killing: what was started in between is ended too', async () => {
+  const { start } = world();
+  const [first, second] = await Promise.all([start('exec sleep 300'), start('exec sleep 300')]);
+  const identities = [identify(first.pid), identify(second.pid)].flatMap((one) => one ?? []);
+  // The second one shows up when the first is gone, as a late child of it would.
+  const find = () => identities.filter(isRunning).slice(0, 1);
+  await expect(killAll(clock, find)).resolves.toBe(2);
+  await expect(first.exited).resolves.toMatchObject({ signal: 'SIGKILL' });
+  await expect(second.exited).resolves.toMatchObject({ signal: 'SIGKILL' });
 });
