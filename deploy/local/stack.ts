@@ -56,6 +56,7 @@ export async function runStack(
   const ended = await endLeftovers(clock, state.processes, state.stackId);
   if (ended > 0) output.step({ step: 'leftovers', ended });
   const ports = await choosePorts(options);
+  signal.throwIfAborted();
   const tokens = openTokens(state);
   const parts = partDeps(deps, state);
   const edge = startEdge(parts, { root, port: ports.edge, state, tokens, env: deps.env });
@@ -67,6 +68,7 @@ export async function runStack(
   edgeUp.catch(() => {});
   const cluster = await openCluster(deps, options, parts, state, ports.api);
   closing.defer(() => cluster.close());
+  signal.throwIfAborted();
   const kube = createKubeClient(cluster.access);
   closing.defer(() => kube.close());
   await installManifests({ client: kube, clock }, root, signal);

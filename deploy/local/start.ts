@@ -2,14 +2,16 @@
  * `npm start`: brings the stack up, shows one journey through it, and stays up until Ctrl-C.
  *
  * Exit codes: 0 after a stop by Ctrl-C or SIGTERM once everything is up, and for `--once` after
- * the fetched page; 130, 143 or 129 when a signal ends the start before that; 2 for a faulty
- * command line; 1 for everything else, with the reason on standard error.
+ * the fetched page; 130, 143 or 129 when a signal ends the start before that, 141 when nobody
+ * reads its output any more; 2 for a faulty command line; 1 for everything else, with the reason
+ * on standard error.
  */
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { join, resolve } from 'node:path';
 import { systemClock as clock } from '#shared/clock.ts';
 import { reasonOf, StartFault } from './fault.ts';
+import { KubeError } from './kube/client.ts';
 import { HELP, parseOptions, type StartOptions } from './options.ts';
 import { humanOutput, jsonOutput, type Output } from './output.ts';
 import { runStack } from './stack.ts';
@@ -18,14 +20,13 @@ import { runStack } from './stack.ts';
 const PARENT_CHECK_MS = 1_000;
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-type StopSignal = (typeof STOP_SIGNALS)[number];
 
 /** Why a start ends before it is up. */
 class Interrupted extends Error {
   override readonly name = 'Interrupted';
   readonly exitCode: number;
 
-  constructor(signal: StopSignal) {
+  constructor(signal: NodeJS.Signals) {
     super(signal);
     this.exitCode = 128 + constants.signals[signal];
   }
@@ -58,6 +59,7 @@ async function main(): Promise<number> {
 async function run(options: StartOptions, output: Output): Promise<number> {
   const ending = new AbortController();
   listenForSignals(ending);
+  listenForCrashes(ending);
   if (process.env.npm_lifecycle_event !== undefined) void endWithParent(ending);
   const closing = new AsyncDisposableStack();
   let code: number;
@@ -87,6 +89,18 @@ function listenForSignals(ending: AbortController): void {
   }
 }
 
+/** Nothing but an orderly end also ends the child processes. */
+function listenForCrashes(ending: AbortController): void {
+  // `| head` has read enough, or the terminal was closed.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', () => ending.abort(new Interrupted('SIGPIPE')));
+  }
+  process.on('uncaughtException', (error) => {
+    if (ending.signal.aborted) process.stderr.write(`while stopping: ${unexpected(error)}\n`);
+    ending.abort(error);
+  });
+}
+
 async function endWithParent(ending: AbortController): Promise<void> {
   const parent = process.ppid;
   while (process.ppid === parent) {
@@ -106,7 +120,10 @@ async function untilEnded(signal: AbortSignal, output: Output): Promise<number> 
 
 /** One clear text on standard error, a JSON line where those are asked for; the exit code. */
 function report(error: unknown, options?: StartOptions, output?: Output): number {
-  if (error instanceof Interrupted) return error.exitCode;
+  if (error instanceof Interrupted) {
+    output?.step({ step: 'stopping' });
+    return error.exitCode;
+  }
   const fault = error instanceof StartFault ? error : undefined;
   const message = fault?.message ?? unexpected(error);
   process.stderr.write(`${message}\n`);
@@ -115,6 +132,8 @@ function report(error: unknown, options?: StartOptions, output?: Output): number
 }
 
 function unexpected(error: unknown): string {
+  // The server's own words: missing rights in somebody's cluster, an object that it refuses.
+  if (error instanceof KubeError) return `the Kubernetes API: ${error.message}`;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 

@@ -4,7 +4,7 @@
  * as it is for every test that runs against these two programs.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import { accessSync, constants, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadCredentials } from '../control-plane/http/credentials.ts';
 import { kubeconfigText } from '../control-plane/kubeconfig.ts';
@@ -12,6 +12,7 @@ import { StartFault } from '../fault.ts';
 import { createKubeClient, tokenAccess } from '../kube/client.ts';
 import { type Part, type PartDeps, startPart, whenAnswering } from '../part.ts';
 import { choosePort, LOOPBACK } from '../ports.ts';
+import { isProgram } from '../process/program.ts';
 import { type StateDir, writeSecretFile } from '../state-dir.ts';
 import type { Cluster } from './cluster.ts';
 
@@ -150,10 +151,8 @@ async function whenServing(
 }
 
 function requireProgram(folder: string, program: string): void {
-  try {
-    accessSync(join(folder, program), constants.X_OK);
-  } catch (cause) {
-    throw new StartFault(`KUBEBUILDER_ASSETS: ${folder} has no program ${program}`, { cause });
+  if (!isProgram(join(folder, program))) {
+    throw new StartFault(`KUBEBUILDER_ASSETS: ${folder} has no program ${program}`);
   }
 }
 

@@ -3,8 +3,9 @@
  * root the process is started as the image's unprivileged user at once: a Squid that drops
  * its privileges by itself could no longer open `/dev/stdout`.
  */
-import { accessSync, chownSync, constants, readFileSync, writeFileSync } from 'node:fs';
+import { chownSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, join } from 'node:path';
+import { isProgram } from '../process/program.ts';
 import { type ContainerPlace, ContainerStartError, type ImageAdapter } from './image.ts';
 import { mapPaths, pinSquidConfig } from './squid-config.ts';
 import type { Owner } from './volumes.ts';
@@ -28,9 +29,9 @@ export function isSquidImage(image: string): boolean {
 
 /** Path of the machine's Squid; undefined when there is none. `given` is used as it is. */
 export function findSquid(path: string, given?: string): string | undefined {
-  if (given !== undefined) return isExecutable(given) ? given : undefined;
+  if (given !== undefined) return isProgram(given) ? given : undefined;
   const folders = [...USUAL_FOLDERS, ...path.split(delimiter)].filter((folder) => folder !== '');
-  return folders.map((folder) => join(folder, 'squid')).find(isExecutable);
+  return folders.map((folder) => join(folder, 'squid')).find(isProgram);
 }
 
 /** Makes the adapter around the Squid at `program`. */
@@ -83,13 +84,4 @@ function squidOwner(): Owner {
     if (uid > 0 && gid >= 0) return { uid, gid };
   }
   throw new ContainerStartError(`no account of ${SQUID_USERS.join(', ')} to run squid as`);
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
