@@ -3,10 +3,19 @@
  * a Unix socket in the kernel's abstract namespace guards: it goes with its process.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { errnoOf, StartFault } from './fault.ts';
 
@@ -38,6 +47,9 @@ export interface Tokens {
 
 const tokensSchema = z.object({ discovery: z.string().min(16), agent: z.string().min(16) });
 const TOKEN_BYTES = 24;
+const STACK_ID_PATTERN = /^[0-9a-f]{16}$/;
+/** Closed to others: the edge stores leases, and proxies with their credentials. */
+const FOLDERS = ['logs', 'logs/pods', 'control-plane', 'edge'];
 
 /** Opens, or makes, the directory; throws a `StartFault` that names the flag. */
 export async function openStateDir(given: string): Promise<StateDir> {
@@ -45,10 +57,7 @@ export async function openStateDir(given: string): Promise<StateDir> {
   const unlock = await lock(path);
   const pidFile = join(path, 'pid');
   writeFileSync(pidFile, `${process.pid}\n`);
-  const stackId = readOrMake(join(path, 'stack-id'), () => randomBytes(8).toString('hex'));
-  for (const folder of ['logs', 'logs/pods', 'control-plane', 'edge']) {
-    mkdirSync(join(path, folder), { recursive: true });
-  }
+  const stackId = openStackId(join(path, 'stack-id'));
   return {
     path,
     stackId,
@@ -72,31 +81,49 @@ export async function openStateDir(given: string): Promise<StateDir> {
 /** Tokens of an earlier start, so that what crawlers hold stays good; new ones otherwise. */
 export function openTokens(state: Pick<StateDir, 'path'>): Tokens {
   const file = join(state.path, 'tokens.json');
-  const fresh = () => {
+  const before = readIfPresent(file);
+  if (before === undefined) {
     const token = () => randomBytes(TOKEN_BYTES).toString('base64url');
-    return JSON.stringify({ discovery: token(), agent: token() }, null, 2);
-  };
-  const parsed = tokensSchema.safeParse(parseJson(readOrMake(file, fresh)));
+    const fresh = { discovery: token(), agent: token() };
+    writeSecretFile(file, JSON.stringify(fresh, null, 2));
+    return fresh;
+  }
+  const parsed = tokensSchema.safeParse(parseJson(before));
   if (!parsed.success) {
     throw new StartFault(`${file}: needs the keys discovery and agent; delete it for new tokens`);
   }
   return parsed.data;
 }
 
-/** Writes a file that only its owner may read. */
+/** Writes a file that only its owner may read; a crash leaves the old one or the new, whole. */
 export function writeSecretFile(path: string, text: string): void {
+  const fresh = `${path}.new`;
   // A mode is only taken for a new file.
-  rmSync(path, { force: true });
-  writeFileSync(path, text, { mode: 0o600 });
+  rmSync(fresh, { force: true });
+  writeFileSync(fresh, text, { mode: 0o600 });
+  renameSync(fresh, path);
+}
+
+/** What an unclean end of the machine left of it would mark processes that are not ours. */
+function openStackId(file: string): string {
+  const before = readIfPresent(file);
+  if (before !== undefined && STACK_ID_PATTERN.test(before)) return before;
+  const fresh = randomBytes(8).toString('hex');
+  writeSecretFile(file, fresh);
+  return fresh;
 }
 
 function makeFolder(given: string): string {
   try {
-    mkdirSync(given, { recursive: true });
+    makeFolders(resolve(given));
     const path = realpathSync(given);
     const probe = join(path, '.writable');
     writeFileSync(probe, '');
     rmSync(probe);
+    for (const folder of FOLDERS.map((name) => join(path, name))) {
+      makeFolders(folder);
+      chmodSync(folder, 0o700);
+    }
     return path;
   } catch (cause) {
     const why = errnoOf(cause) ?? 'unknown error';
@@ -104,6 +131,13 @@ function makeFolder(given: string): string {
       cause,
     });
   }
+}
+
+/** As `mkdir -p`. Node's own never returns where a file system answers ENOENT, as /proc does. */
+function makeFolders(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  if (dirname(path) !== path) makeFolders(dirname(path));
+  mkdirSync(path);
 }
 
 function lock(path: string): Promise<() => Promise<void>> {
@@ -115,7 +149,7 @@ function lock(path: string): Promise<() => Promise<void>> {
         reject(new StartFault(`--state-dir: ${path} cannot be locked`, { cause }));
         return;
       }
-      const pid = readOrMake(join(path, 'pid'), () => undefined)?.trim() ?? 'unknown';
+      const pid = readIfPresent(join(path, 'pid'))?.trim() ?? 'unknown';
       const advice = 'end it, or choose another folder';
       reject(new StartFault(`--state-dir: ${path} is in use by pid ${pid}; ${advice}`));
     });
@@ -126,15 +160,14 @@ function lock(path: string): Promise<() => Promise<void>> {
   });
 }
 
-function readOrMake(file: string, make: () => string): string;
-function readOrMake(file: string, make: () => undefined): string | undefined;
-function readOrMake(file: string, make: () => string | undefined): string | undefined {
+/** One that is there but cannot be read is not taken for a missing one: tokens would change. */
+function readIfPresent(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
-  } catch {
-    const text = make();
-    if (text !== undefined) writeSecretFile(file, text);
-    return text;
+  } catch (cause) {
+    const code = errnoOf(cause) ?? 'unknown error';
+    if (code === 'ENOENT') return undefined;
+    throw new StartFault(`--state-dir: ${file} cannot be read (${code})`, { cause });
   }
 }
 

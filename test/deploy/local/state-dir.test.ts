@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -59,4 +59,32 @@ it('takes the readers of a file away when it becomes a secret', () => {
   writeSecretFile(file, 'new');
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readFileSync(file, 'utf8')).toBe('new');
+});
+
+it('refuses a place where no folder can be made, at once', async () => {
+  await expect(openStateDir('/proc/no-such/state')).rejects.toThrow(/--state-dir: .*\(ENOENT\)/);
+});
+
+it('closes its folders to others, also those that an earlier start left open', async () => {
+  mkdirSync(join(folder, 'edge'), { mode: 0o755 });
+  const state = await openStateDir(folder);
+  for (const path of [state.edgeStorage, state.controlPlane, state.logs, state.podLogs]) {
+    expect(statSync(path).mode & 0o777).toBe(0o700);
+  }
+  await state.unlock();
+});
+
+it('makes no new tokens in place of those that it cannot read', async () => {
+  const state = await openStateDir(folder);
+  mkdirSync(join(folder, 'tokens.json'));
+  expect(() => openTokens(state)).toThrow(/--state-dir: .*tokens\.json cannot be read \(EISDIR\)/);
+  await state.unlock();
+});
+
+it.each(['', '../../somewhere', 'short'])('replaces a mark that reads %j', async (text) => {
+  writeFileSync(join(folder, 'stack-id'), text);
+  const state = await openStateDir(folder);
+  expect(state.stackId).toMatch(/^[0-9a-f]{16}$/);
+  expect(readFileSync(join(folder, 'stack-id'), 'utf8')).toBe(state.stackId);
+  await state.unlock();
 });
