@@ -10,13 +10,15 @@ import { answers, type Part, type PartDeps, startPart, whenAnswering } from './p
 import { LOOPBACK } from './ports.ts';
 import { type StateDir, type Tokens, writeSecretFile } from './state-dir.ts';
 
-/** Keeps wrangler from asking the network for anything. */
-const OFFLINE = {
+/** Keeps wrangler from asking the network for anything, and its output in the one log. */
+const SETTINGS = {
   CI: '1',
   CLOUDFLARE_CF_FETCH_ENABLED: 'false',
   WRANGLER_SEND_METRICS: 'false',
   WRANGLER_SEND_ERROR_REPORTS: 'false',
   WRANGLER_HIDE_BANNER: 'true',
+  // A file of its own for debugging, which grows with each request and which nobody would bound.
+  WRANGLER_WRITE_LOGS: 'false',
   NO_COLOR: '1',
 } as const;
 
@@ -60,7 +62,7 @@ export function startEdge(deps: PartDeps, options: EdgeOptions): Edge {
     command: process.execPath,
     args: [join(root, 'node_modules', 'wrangler', 'bin', 'wrangler.js'), ...wranglerArgs(options)],
     cwd: root,
-    env: { ...options.env, ...OFFLINE, WRANGLER_LOG_PATH: join(state.logs, 'wrangler') },
+    env: { ...options.env, ...SETTINGS },
   });
   const url = `http://${LOOPBACK}:${port}`;
   const stopping = new AbortController();
