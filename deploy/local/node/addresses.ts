@@ -5,6 +5,7 @@
  * go of it when the holder dies.
  */
 import { createServer, type Server } from 'node:net';
+import { errnoOf } from '../fault.ts';
 
 /** First and last host part: .0.0 and .0.1 stay free, as does the top of the range. */
 const HOST_MIN = 2;
@@ -69,23 +70,32 @@ async function hold(ip: string, ports: readonly number[]): Promise<PodAddress | 
   const holder = await listen({ path: `\0egress-pod/${ip}` });
   if (holder === undefined) return undefined;
   holder.unref();
-  for (const port of ports) {
-    const probe = await listen({ host: ip, port });
-    if (probe === undefined) {
-      holder.close();
-      return undefined;
+  try {
+    for (const port of ports) {
+      const probe = await listen({ host: ip, port });
+      if (probe === undefined) {
+        holder.close();
+        return undefined;
+      }
+      await new Promise<void>((resolve) => probe.close(() => resolve()));
     }
-    await new Promise<void>((resolve) => probe.close(() => resolve()));
+  } catch (error) {
+    holder.close();
+    throw error;
   }
   return { ip, release: () => void holder.close() };
 }
 
+/** undefined when another has it; every other trouble is the same at each address. */
 function listen(
   at: { path: string } | { host: string; port: number },
 ): Promise<Server | undefined> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
-    server.once('error', () => resolve(undefined));
+    server.once('error', (error) => {
+      if (errnoOf(error) === 'EADDRINUSE') resolve(undefined);
+      else reject(error);
+    });
     server.listen({ ...at, exclusive: true }, () => resolve(server));
   });
 }

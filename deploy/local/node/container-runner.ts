@@ -32,6 +32,8 @@ export interface RunnerDeps {
   readonly restartCount: number;
   /** Aborts when the pod ends; its grace is asked for when it does. */
   readonly signal: AbortSignal;
+  /** Aborts when the node stops: a pod that ends already is then asked for its grace once more. */
+  readonly nodeSignal: AbortSignal;
   graceMs(): number;
   onReport(report: ContainerReport): void;
   event(type: 'Normal' | 'Warning', reason: string, message: string): void;
@@ -169,8 +171,10 @@ async function watchOver(
   const life = new AbortController();
   const ended = AbortSignal.any([life.signal, deps.signal]);
   const stopOnAbort = () => void child.stop(deps.graceMs());
-  deps.signal.addEventListener('abort', stopOnAbort, { once: true });
-  if (deps.signal.aborted) stopOnAbort();
+  for (const signal of [deps.signal, deps.nodeSignal]) {
+    signal.addEventListener('abort', stopOnAbort, { once: true });
+    if (signal.aborted) stopOnAbort();
+  }
   const { readinessProbe, startupProbe } = deps.place.container;
   const started = startupProbe === undefined;
   const running: ContainerState = { kind: 'running', startedAtMs };
@@ -180,7 +184,9 @@ async function watchOver(
     return await child.exited;
   } finally {
     life.abort();
-    deps.signal.removeEventListener('abort', stopOnAbort);
+    for (const signal of [deps.signal, deps.nodeSignal]) {
+      signal.removeEventListener('abort', stopOnAbort);
+    }
     await Promise.all(loops);
   }
 }

@@ -18,7 +18,14 @@ import { type Container, hasEnded, type Pod, podPath, unsupported } from './pod.
 import { containerLogFile } from './pod-logs.ts';
 import { type ContainerReport, kubeTime, type PodCondition, podStatus } from './pod-status.ts';
 import { createStatusWriter, type StatusWriter } from './status-writer.ts';
-import { makeVolumes, type ObjectSource, type Owner, objectSource } from './volumes.ts';
+import {
+  leaves,
+  MountError,
+  makeVolumes,
+  type ObjectSource,
+  type Owner,
+  objectSource,
+} from './volumes.ts';
 
 const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 10_000;
@@ -161,6 +168,9 @@ export class PodWorker {
     const pod = this.#pod;
     mkdirSync(this.#folder, { recursive: true, mode: 0o711 });
     const places: ContainerPlace[] = [];
+    const [first] = pod.spec.containers;
+    const reader = first === undefined ? undefined : this.#owner(first);
+    const volumes = await makeVolumes(pod, join(this.#folder, 'volumes'), source, reader);
     for (const container of pod.spec.containers) {
       const owner = this.#owner(container);
       const folder = join(this.#folder, 'containers', container.name);
@@ -168,11 +178,11 @@ export class PodWorker {
       mkdirSync(dirname(folder), { recursive: true, mode: 0o711 });
       mkdirSync(folder, { recursive: true, mode: 0o750 });
       if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
-      const volumes = await makeVolumes(pod, join(this.#folder, 'volumes'), source, owner);
       const mounts = container.volumeMounts
         .flatMap(({ name, mountPath, subPath }) => {
           const volume = volumes.get(name);
           if (volume === undefined) return [];
+          if (leaves(subPath)) throw new MountError(`subPath "${subPath}" leaves the volume`);
           return [{ containerPath: mountPath, hostPath: join(volume, subPath) }];
         })
         .sort((a, b) => b.containerPath.length - a.containerPath.length);
@@ -204,6 +214,7 @@ export class PodWorker {
       logPath: containerLogFile(this.#deps.logDir, this.#pod.metadata, container),
       restartCount: this.#reports.get(container)?.restartCount ?? 0,
       signal: this.#ending.signal,
+      nodeSignal: this.#deps.signal,
       graceMs: () => this.#graceMs(),
       onReport: (report) => {
         this.#reports.set(container, report);
@@ -217,7 +228,8 @@ export class PodWorker {
     const { deletionGracePeriodSeconds } = this.#pod.metadata;
     const seconds = deletionGracePeriodSeconds ?? this.#pod.spec.terminationGracePeriodSeconds;
     const graceMs = seconds * 1000;
-    return this.#why === 'node-stop' ? Math.min(graceMs, this.#deps.stopGraceMs) : graceMs;
+    const nodeStops = this.#why === 'node-stop' || this.#deps.signal.aborted;
+    return nodeStops ? Math.min(graceMs, this.#deps.stopGraceMs) : graceMs;
   }
 
   #publish(): void {

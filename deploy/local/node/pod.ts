@@ -66,6 +66,9 @@ const containerSchema = z.object({
 });
 export type Container = z.infer<typeof containerSchema>;
 
+/** Such names become parts of file names. */
+const NAME_PATTERN = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/;
+
 const itemsSchema = z.array(z.object({ key: z.string(), path: z.string() })).optional();
 
 const volumeSchema = z.looseObject({
@@ -141,6 +144,10 @@ export function hasEnded(pod: Pod): boolean {
 /** What this node cannot do for a pod; it would be dishonest to run such a pod half. */
 export function unsupported(pod: Pod): string | undefined {
   if (pod.spec.initContainers.length > 0) return 'init containers are not run by the local node';
+  const names = [...pod.spec.containers, ...pod.spec.volumes].map(({ name }) => name);
+  const odd = names.find((name) => !NAME_PATTERN.test(name));
+  if (odd !== undefined)
+    return `name "${odd}": only lower-case letters, digits and "-" can be used`;
   for (const volume of pod.spec.volumes) {
     const known = volume.configMap ?? volume.secret ?? volume.emptyDir;
     if (known === undefined) {

@@ -56,6 +56,8 @@ export async function probeLoop(
   }
 }
 
+const PORT_MAX = 65535;
+
 /** Attempts against a container at `ip`; named ports are those of the container. */
 export function networkAttempt(ip: string, container: Container): ProbeDeps['attempt'] {
   return async (probe, signal) => {
@@ -64,6 +66,7 @@ export function networkAttempt(ip: string, container: Container): ProbeDeps['att
     const port = target === undefined ? undefined : portNumber(target.port, container);
     if (target === undefined || port === undefined) return false;
     const host = target.host ?? ip;
+    if (port < 1 || port > PORT_MAX) return false;
     return probe.httpGet === undefined
       ? canConnect(host, port, deadline)
       : answersWell(probe.httpGet, host, port, deadline);

@@ -1,5 +1,5 @@
 /** ConfigMaps, Secrets and empty directories as folders that a container's process can read. */
-import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { isJsonObject, type JsonObject } from '../control-plane/json.ts';
 import { type KubeClient, KubeError } from '../kube/client.ts';
@@ -60,7 +60,10 @@ function entries(data: JsonObject[string] | undefined, encoding: BufferEncoding)
   );
 }
 
-/** Makes every volume of the pod below `folder`; returns the folder of each by name. */
+/**
+ * Makes every volume of the pod below `folder`, readable for `owner` alone; returns the folder of
+ * each by name.
+ */
 export async function makeVolumes(
   pod: Pod,
   folder: string,
@@ -75,6 +78,8 @@ export async function makeVolumes(
     for (const [file, content] of await files(volume, source)) {
       const target = join(path, file);
       makeFolder(dirname(target), owner);
+      // Of an attempt that failed further on; nobody but root may write into it.
+      rmSync(target, { force: true });
       writeFileSync(target, content, { mode: 0o440 });
       if (owner !== undefined) chownSync(target, owner.uid, owner.gid);
     }
@@ -109,14 +114,17 @@ function project(
     if (optional) return [];
     throw new MountError(`${what} not found`);
   }
-  if (items === undefined) return [...data];
-  return items.flatMap(({ key, path }): [string, Buffer][] => {
+  const wanted = items ?? [...data.keys()].map((key) => ({ key, path: key }));
+  return wanted.flatMap(({ key, path }): [string, Buffer][] => {
     const content = data.get(key);
-    if (normalize(path).startsWith('..') || path.startsWith('/')) {
-      throw new MountError(`${what}: path "${path}" leaves the volume`);
-    }
+    if (leaves(path)) throw new MountError(`${what}: path "${path}" leaves the volume`);
     if (content !== undefined) return [[path, content]];
     if (optional) return [];
     throw new MountError(`${what} references non-existent key: ${key}`);
   });
+}
+
+/** Whether a path within a folder leads out of it. */
+export function leaves(path: string): boolean {
+  return path.startsWith('/') || normalize(path).split('/')[0] === '..';
 }

@@ -53,3 +53,7 @@ it('passes over an address where something listens on the port', async () => {
   given.release();
   await new Promise((resolve) => server.close(resolve));
 });
+
+it('says at once what is wrong with a port, rather than try it at every address', async () => {
+  await expect(createAddressPool().acquire([70_000])).rejects.toThrow('70000');
+});

@@ -193,3 +193,28 @@ it('a bound pod cannot be bound again', async () => {
   await expect(again).rejects.toThrow('is already assigned to node "local"');
   await expect(again).rejects.toBeInstanceOf(KubeError);
 });
+
+it('a stop does not wait for the long grace of a pod that is being deleted', async () => {
+  const script = `trap '' TERM; while :; do sleep 0.05; done`;
+  const path = await world.createPod('deaf', script, { terminationGracePeriodSeconds: 600 });
+  await whenRunning('deaf');
+  await world.client.request({ method: 'DELETE', path });
+  await eventually(async () => {
+    expect((await world.pod('deaf')).object).toHaveProperty('metadata.deletionTimestamp');
+  });
+  await node.stop();
+  expect(world.processes()).toEqual([]);
+  world.startNode();
+  await whenGone('deaf');
+}, 20_000);
+
+it('a sub-path that leads out of its volume is not mounted, and an event says so', async () => {
+  const volumes = [{ name: 'scratch', emptyDir: {} }];
+  const volumeMounts = [{ name: 'scratch', mountPath: '/x', subPath: '../../..' }];
+  await world.createPod('climber', SLEEP, { volumes }, { volumeMounts });
+  await eventually(async () => {
+    const events = await world.client.request({ path: '/api/v1/namespaces/default/events' });
+    expect(JSON.stringify(events)).toContain('leaves the volume');
+  });
+  expect(world.processes()).toEqual([]);
+});

@@ -95,3 +95,8 @@ it.each([
   await expect(attemptOn({ httpGet: { port, path: '/healthz' } })).resolves.toBe(good);
   await new Promise((resolve) => server.close(resolve));
 });
+
+it('a port that no port can be is a failed attempt', async () => {
+  await expect(attemptOn({ tcpSocket: { port: 70_000 } })).resolves.toBe(false);
+  await expect(attemptOn({ tcpSocket: { port: 0 } })).resolves.toBe(false);
+});
