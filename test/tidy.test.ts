@@ -76,6 +76,9 @@ interface Rule {
 const WORKERS_ONLY = ['cloudflare:'];
 const NODE_ONLY = ['node:'];
 
+/** All that most parts may know of providers. */
+const PROVIDER_CONTRACT = ['agent/providers/provider.ts', 'agent/providers/errors.ts'];
+
 /** The import table of docs/architecture.md. */
 const RULES: readonly Rule[] = [
   { of: 'shared/', own: [], only: ['zod'] },
@@ -90,11 +93,15 @@ const RULES: readonly Rule[] = [
       'shared/',
       'agent/runtime/',
       'agent/kube/',
-      'agent/providers/provider.ts',
-      'agent/providers/errors.ts',
+      ...PROVIDER_CONTRACT,
       'agent/providers/naming.ts',
     ],
     types: ['agent/health/verdict-reader.ts'],
+  },
+  { of: 'agent/gc/', own: ['shared/', 'agent/runtime/', 'agent/kube/', ...PROVIDER_CONTRACT] },
+  {
+    of: 'agent/provider-health/',
+    own: ['shared/', 'agent/runtime/', 'agent/kube/', ...PROVIDER_CONTRACT],
   },
   {
     of: 'agent/inventory/',
