@@ -141,7 +141,7 @@ class OrphanSweeper implements Sweeper {
           listLive(deadline),
         ),
       );
-      return { live: listed.union(this.#cached()), none: listed.size === 0 };
+      return { live: new Set([...listed, ...this.#cached()]), none: listed.size === 0 };
     } catch (error) {
       signal.throwIfAborted();
       observer.failed(error);

@@ -1,6 +1,13 @@
 /** The ProviderHealth resource (contract §1): status only, one object per configured provider. */
 import { z } from 'zod';
 
+export const PROVIDER_HEALTH_REASONS = [
+  'AllTargetsReady',
+  'TargetsNotReady',
+  'NoTargets',
+  'Unsupported',
+] as const;
+
 export const targetHealthSchema = z
   .object({
     name: z
@@ -30,6 +37,10 @@ export const providerHealthStatusSchema = z
       .string()
       .optional()
       .meta({ description: 'Ready targets of all targets, such as 1/1.' }),
+    reason: z.enum(PROVIDER_HEALTH_REASONS).optional().meta({
+      description: 'Why ready has its value; Unsupported: the provider has no check.',
+    }),
+    message: z.string().optional().meta({ description: 'The same for a person.' }),
     lastCheckTime: z.iso
       .datetime({ offset: true })
       .optional()
