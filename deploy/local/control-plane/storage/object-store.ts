@@ -162,19 +162,27 @@ export class ObjectStore {
     this.#journal?.close();
   }
 
-  /** A listener may write: its change waits until every listener has seen the present one. */
+  /**
+   * A listener may write: its change waits until every listener has seen the present one. One that
+   * fails keeps the others from nothing, or watches would have a gap; the writer gets its error.
+   */
   #record(change: Change): void {
     this.#history.append(change);
     this.#undelivered.push(change);
     if (this.#delivering) return;
     this.#delivering = true;
-    try {
-      for (let next = this.#undelivered.shift(); next; next = this.#undelivered.shift()) {
-        for (const listener of [...this.#listeners]) listener(next);
+    const failures: unknown[] = [];
+    for (let next = this.#undelivered.shift(); next; next = this.#undelivered.shift()) {
+      for (const listener of [...this.#listeners]) {
+        try {
+          listener(next);
+        } catch (error) {
+          failures.push(error);
+        }
       }
-    } finally {
-      this.#delivering = false;
     }
+    this.#delivering = false;
+    if (failures.length > 0) throw failures[0];
   }
 
   #table(resource: string): Map<string, Entry> {

@@ -114,7 +114,8 @@ class SqliteJournal implements Journal {
       this.#count.run(revision);
       this.#database.exec('COMMIT');
     } catch (error) {
-      this.#database.exec('ROLLBACK');
+      // A full disk, for one, has ended the transaction: then a ROLLBACK fails and hides the cause.
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
       throw error;
     }
   }

@@ -43,6 +43,19 @@ describe('the object store', () => {
     expect(told).toEqual(['ADDED first', 'ADDED second']);
   });
 
+  it('tells every listener every change, whatever another of them fails on', () => {
+    const store = new ObjectStore();
+    const told: string[] = [];
+    store.subscribe(({ ref: { name } }) => {
+      if (name === 'first') store.put(ref('second'), thing('second'));
+      throw new Error(`cannot take ${name}`);
+    });
+    store.subscribe((change: Change) => told.push(change.ref.name));
+    expect(() => store.put(ref('first'), thing('first'))).toThrow('cannot take first');
+    expect(told).toEqual(['first', 'second']);
+    expect(store.get(ref('first'))).toBeDefined();
+  });
+
   it('forgets what falls out of its history', () => {
     const store = new ObjectStore({ historyMax: 10 });
     for (let turn = 0; turn < 25; turn++) store.put(ref('a'), thing('a', turn));

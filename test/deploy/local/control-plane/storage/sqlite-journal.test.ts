@@ -56,6 +56,18 @@ describe('the SQLite journal', () => {
     expect(store.revision).toBe(0);
   });
 
+  it('names the cause when the database itself has ended the transaction', () => {
+    openSqliteJournal(path).close();
+    const database = new DatabaseSync(path);
+    database.exec(`CREATE TRIGGER full BEFORE INSERT ON objects WHEN NEW.name = 'a'
+      BEGIN SELECT RAISE(ROLLBACK, 'the disk is full'); END`);
+    database.close();
+    const store = new ObjectStore({ journal: openSqliteJournal(path) });
+    expect(() => store.put(ref('a'), thing('a'))).toThrow('the disk is full');
+    expect(store.put(ref('b'), thing('b'))).toMatchObject({ metadata: { resourceVersion: '1' } });
+    store.close();
+  });
+
   it('refuses a file of a newer version by its path', () => {
     const database = new DatabaseSync(path);
     database.exec('PRAGMA user_version = 99');
