@@ -1,4 +1,5 @@
 /** The last steps of every write: ownership of fields, the stored form, no-ops, the end of life. */
+import { Buffer } from 'node:buffer';
 import { type JsonObject, sameJson } from '../../json.ts';
 import { trackUpdate } from '../../patch/track-update.ts';
 import type { ApiResource } from '../../registry/api-resource.ts';
@@ -10,9 +11,12 @@ import {
   resourceVersionOf,
   withMetadata,
 } from '../object-meta.ts';
+import { StatusError } from '../status-error.ts';
 import { shown, timestamp, type VerbDeps } from './context.ts';
 import type { UpdateOptions, WriteOptions } from './verbs.ts';
 
+/** What etcd takes: patches cannot grow an object beyond it, however small each of them is. */
+const OBJECT_BYTES_MAX = 1.5 * 1024 * 1024;
 const UNKNOWN_MANAGER = 'unknown';
 
 /** The form in which an object of this version is stored. */
@@ -49,6 +53,7 @@ export function storeNew(
   { dryRun }: WriteOptions,
 ): JsonObject {
   const next = toStored(resource, object);
+  assertSize(next);
   return shown(resource, dryRun === true ? next : store.put(ref, next));
 }
 
@@ -64,10 +69,16 @@ export function storeChanged(
   const resourceVersion = resourceVersionOf(stored);
   const next = withMetadata(toStored(resource, object), { resourceVersion });
   if (sameJson(next, stored)) return shown(resource, stored);
+  assertSize(next);
   if (dryRun === true) return shown(resource, next);
   if (!mayGo(resource, next)) return shown(resource, store.put(ref, next));
   store.remove(ref);
   return shown(resource, next);
+}
+
+function assertSize(object: JsonObject): void {
+  if (Buffer.byteLength(JSON.stringify(object)) <= OBJECT_BYTES_MAX) return;
+  throw new StatusError(413, 'RequestEntityTooLarge', 'etcdserver: request is too large');
 }
 
 /** Whether nothing keeps a deleted object any more. */

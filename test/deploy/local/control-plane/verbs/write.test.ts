@@ -191,6 +191,20 @@ describe('update', () => {
     expect(replaced.message).toContain('Precondition failed: UID in precondition: other');
   });
 
+  it('lets no object grow beyond what the real store takes', () => {
+    const { verbs, maps } = setUp();
+    const half = 'x'.repeat(768 * 1024);
+    verbs.create(maps, 'default', { metadata: { name: 'a' }, data: { one: half } }, {});
+    const grow = () => verbs.patch(maps, 'default', 'a', 'merge', { data: { two: half } }, {});
+    expect(refusal(grow)).toMatchObject({
+      code: 413,
+      message: 'etcdserver: request is too large',
+    });
+    const both = { metadata: { name: 'b' }, data: { one: half, two: half } };
+    expect(refusal(() => verbs.create(maps, 'default', both, {})).code).toBe(413);
+    expect(at(verbs.get(maps, 'default', 'a'), 'data', 'two')).toBeUndefined();
+  });
+
   it('keeps spec and status apart', () => {
     const { verbs, widgets } = setUp();
     const { object } = verbs.create(widgets, 'default', widget('a'), {});
