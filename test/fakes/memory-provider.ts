@@ -24,6 +24,10 @@ export interface Machine {
   readonly ip: string;
   /** Overrides what it would say by itself. */
   forced?: InstanceState;
+  /** A state that the provider does not know, in the backend's own word. */
+  unknown?: string;
+  /** It goes on being deleted for as long as this is set. */
+  held?: boolean;
   /** Polls until it runs. */
   startsIn: number;
   /** Its mark was taken off. */
@@ -34,6 +38,10 @@ export interface Machine {
 
 export interface MemoryProviderOptions {
   readonly name?: string;
+  /** Where the machines are; shared by all providers that are given the same map. */
+  readonly machines?: Map<string, Machine>;
+  /** The backend takes requests and never answers. */
+  readonly silent?: boolean;
   /** Polls that a machine needs to come up, and to go away. */
   readonly polls?: number;
   readonly nowMs?: () => number;
@@ -43,10 +51,12 @@ export interface MemoryProviderOptions {
   readonly around?: <T>(op: string, call: () => Promise<T>) => Promise<T>;
 }
 
+const ID_PATTERN = /^zones\/[a-z0-9-]+\/[a-z0-9-]+$/;
+
 export class MemoryProvider implements Provider {
   readonly name: string;
   readonly type = 'memory';
-  readonly machines = new Map<string, Machine>();
+  readonly machines: Map<string, Machine>;
   /** Every request, in order: `create zones/a/proxy-…`. */
   readonly requests: string[] = [];
   /** Machines that were made, deleted ones included. */
@@ -57,6 +67,7 @@ export class MemoryProvider implements Provider {
 
   constructor(options: MemoryProviderOptions = {}) {
     this.name = options.name ?? 'memory';
+    this.machines = options.machines ?? new Map();
     this.#options = options;
     this.#polls = options.polls ?? 1;
   }
@@ -81,7 +92,7 @@ export class MemoryProvider implements Provider {
     return this.#request('create', id, signal, () => {
       const existing = this.machines.get(id);
       if (existing === undefined) this.#make(id, request);
-      else if (!isSameOwner(existing.request, request))
+      else if (existing.disowned || !isSameOwner(existing.request, request))
         throw this.#error('Permanent', 'create', id);
       return id;
     });
@@ -91,7 +102,7 @@ export class MemoryProvider implements Provider {
     return this.#request('get', id, signal, () => {
       const machine = this.machines.get(id);
       if (machine === undefined) throw this.#error('NotFound', 'get', id);
-      if (machine.goesIn !== undefined && machine.goesIn-- <= 0) {
+      if (machine.goesIn !== undefined && !machine.held && machine.goesIn-- <= 0) {
         this.machines.delete(id);
         throw this.#error('NotFound', 'get', id);
       }
@@ -135,8 +146,10 @@ export class MemoryProvider implements Provider {
   #request<T>(op: ProviderOp, id: string, signal: AbortSignal, act: () => T): Promise<T> {
     const around = this.#options.around ?? ((_op, call) => call());
     return around(op, async () => {
-      signal.throwIfAborted();
+      if (this.#options.silent) await aborted(signal);
+      if (signal.aborted) throw this.#error('Transient', op, id);
       this.requests.push(`${op} ${id}`.trim());
+      if (op !== 'list' && !ID_PATTERN.test(id)) throw this.#error('Permanent', op, id);
       const failure = this.#failures.find((each) => each.op === op && each.left > 0);
       if (failure !== undefined) {
         failure.left--;
@@ -151,16 +164,24 @@ export class MemoryProvider implements Provider {
   }
 }
 
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
 function isSameOwner(a: Mark, b: Mark): boolean {
   return a.uid === b.uid && a.installation === b.installation;
 }
 
 function instanceOf(machine: Machine): Instance {
-  const { id, request, createdAtMs, ip, goesIn, startsIn, forced, disowned } = machine;
+  const { id, request, createdAtMs, ip, goesIn, startsIn, forced, disowned, unknown } = machine;
   const { uid, installation, namespace, proxyName: name } = request;
   const mark = disowned ? { uid: '', installation: '' } : { uid, installation };
   const base = { id, ...mark, createdAtMs, proxy: { namespace, name } };
   if (goesIn !== undefined) return { ...base, state: 'Stopped', detail: 'Terminating' };
+  if (unknown !== undefined) return { ...base, state: 'Stopped', detail: unknown };
   const state = forced ?? (startsIn > 0 ? 'Provisioning' : 'Running');
   return state === 'Provisioning' ? { ...base, state } : { ...base, state, ip };
 }

@@ -1,0 +1,4 @@
+import { openMemoryBackend } from './memory.ts';
+import { describeProvider } from './suite.ts';
+
+describeProvider('memory', openMemoryBackend);
