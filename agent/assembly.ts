@@ -10,6 +10,8 @@ import type { Config } from './config.ts';
 import { proxiesOfSecret } from './controller/cloud-init.ts';
 import { credentialsOf } from './controller/credentials.ts';
 import { createReconcile } from './controller/reconcile.ts';
+import { createLiveProxies } from './gc/live-proxies.ts';
+import { createSweeper } from './gc/sweeper.ts';
 import { createHealthEngine } from './health/engine.ts';
 import { createProbe } from './health/probe.ts';
 import { probeTarget } from './health/targets.ts';
@@ -17,9 +19,11 @@ import { createFeedback } from './inventory/feedback.ts';
 import { openInventory } from './inventory/inventory.ts';
 import type { Cluster } from './kube/cluster.ts';
 import { readInstallation } from './kube/installation.ts';
+import { createLeaseStore } from './kube/lease-store.ts';
 import { openProviderFile, type ProviderFile } from './provider-file.ts';
 import { guard } from './providers/guard.ts';
 import type { ProviderBuilders } from './providers/registry.ts';
+import { runElection } from './runtime/leader-election.ts';
 import { type Leadership, soleLeadership } from './runtime/leadership.ts';
 import type { Loop } from './runtime/supervise.ts';
 import { createWorkQueue } from './runtime/work-queue.ts';
@@ -66,8 +70,19 @@ export function assemble(parts: Parts): Readonly<Record<string, Loop>> {
       },
       signal,
     );
-    const leadership = soleLeadership(clock, signal);
-    await act({ ...parts, providers, reloads, feedback, installation, leadership });
+    const lead = (leadership: Leadership) =>
+      act({ ...parts, providers, reloads, feedback, installation, leadership });
+    if (!config.leaderElect) return lead(soleLeadership(clock, signal));
+    await runElection({
+      ...time,
+      store: createLeaseStore({ client: cluster.client, namespace: config.homeNamespace }),
+      // A process that is started again under the same name is another candidate.
+      identity: `${config.instance}_${randomUUID()}`,
+      timing: config.election,
+      observer: telemetry.election,
+      signal,
+      lead,
+    });
   };
   return { ...cluster.loops, providers: providers.run, control };
 }
@@ -147,16 +162,41 @@ async function act(parts: ActingParts): Promise<void> {
     secrets,
     cloudInitSecrets,
     events,
-    providers: { get: (name) => guard(parts.providers.get(name), leadership) },
+    providers: {
+      get(name) {
+        const provider = parts.providers.get(name);
+        return provider && guard(provider, leadership);
+      },
+    },
     verdicts: health,
+    leases: inventory,
     installation,
     clock,
   });
+  const sweeper = createSweeper(
+    {
+      ...time,
+      providers: { list: () => parts.providers.list().map((each) => guard(each, leadership)) },
+      proxies,
+      cacheProblems: cluster.problems,
+      listLive: createLiveProxies(cluster.client, cluster.namespace),
+      events,
+      observer: telemetry.gc,
+    },
+    {
+      installation,
+      ...(cluster.namespace === undefined ? {} : { namespace: cluster.namespace }),
+      intervalMs: config.gcIntervalMs,
+      minAgeMs: config.gcMinAgeMs,
+      allowNamespaced: config.gcAllowNamespaced,
+    },
+  );
   const workers = { queue, count: WORKERS, reconcile, clock, observer: telemetry.reconcile };
   // In this order: the engine first takes over the verdicts that stand in the status.
   await Promise.all([
     health.run(signal),
     runWorkers({ ...workers, signal }),
     inventory.run(signal),
+    sweeper.run(signal),
   ]);
 }

@@ -132,12 +132,8 @@ export const FLAGS: readonly FlagSpec[] = [
 
 /** Accepted and checked, since the contract names them; what they control is not in this build. */
 const UNBUILT: ReadonlySet<string> = new Set([
-  'leader-elect',
   'provider-check-interval',
   'provider-check-timeout',
-  'gc-interval',
-  'gc-min-age',
-  'gc-allow-namespaced',
   'trace-health-probes',
   'gcp-wire-log-full-payloads',
 ]);

@@ -2,11 +2,7 @@
 import type { Provider } from './provider.ts';
 
 /** The same provider; its calls that change something first make sure of the leadership. */
-export function guard(
-  provider: Provider | undefined,
-  leadership: { assertHeld(): void },
-): Provider | undefined {
-  if (provider === undefined) return undefined;
+export function guard(provider: Provider, leadership: { assertHeld(): void }): Provider {
   async function held<T>(call: () => Promise<T>): Promise<T> {
     leadership.assertHeld();
     return call();

@@ -1,6 +1,8 @@
 /** Log, metrics and the observers over both, made together; the face of this folder. */
 import { Registry } from 'prom-client';
 import { type CollectedState, registerCollectors } from './collectors.ts';
+import { electionObserver } from './election-observers.ts';
+import { gcObserver } from './gc-observers.ts';
 import { createLog, type Log, type LogOptions } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import * as observers from './observers.ts';
@@ -29,6 +31,8 @@ export async function createTelemetry(options: Pick<LogOptions, 'level' | 'forma
       ...observers.eventObserver(log, metrics),
     },
     publisher: observers.publisherObserver(log, metrics),
+    election: electionObserver(log, registry),
+    gc: gcObserver(log, registry),
     waiting: observers.waitingForCluster(log),
     providerFile: observers.providerFileObserver(log),
   };

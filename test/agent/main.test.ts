@@ -184,7 +184,7 @@ describe('a whole agent', () => {
     const { api, proxy } = await startCluster();
     const edge = await startEdge();
     const env = { AGENT_TOKEN: TOKEN, KUBECONFIG: await writeKubeconfig(api.url) };
-    const agent = startAgent([...FLAGS, `--edge-url=${edge.url}`, '--gc-interval=5m'], env);
+    const agent = startAgent([...FLAGS, `--edge-url=${edge.url}`, '--trace-health-probes'], env);
     const eventually = (check: () => void) => vi.waitFor(check, { timeout: 20_000, interval: 50 });
 
     await eventually(() => expect(edge.syncs[0]).toMatchObject({ kind: 'full', seq: 1 }));
