@@ -186,9 +186,13 @@ async function renew(
 ): Promise<StoredLease> {
   let last = stored;
   let failures = 0;
+  let triedMs = deps.clock.monotonicMs();
   for (;;) {
-    await pause(deps.clock, deps.timing.retryPeriodMs, tenure.renewals);
+    // A try that took longer than the period, most likely without an answer, is followed at once.
+    const waitMs = triedMs + deps.timing.retryPeriodMs - deps.clock.monotonicMs();
+    await pause(deps.clock, Math.max(waitMs, 0), tenure.renewals);
     if (tenure.renewals.aborted) return last;
+    triedMs = deps.clock.monotonicMs();
     try {
       last = await renewOnce(deps, tenure, last);
       failures = 0;
