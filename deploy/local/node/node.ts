@@ -20,6 +20,8 @@ const NODE_NAME = 'local';
 const HOST_IP = '127.0.0.1';
 const STOP_GRACE_MS = 2_000;
 const BIND_RETRY_MS = 1_000;
+/** Pods that are replaced for weeks leave a log each: so many ends between two clean-ups. */
+const PRUNE_EVERY = 50;
 
 export interface LocalNodeDeps {
   readonly client: KubeClient;
@@ -69,6 +71,7 @@ export function startLocalNode(deps: LocalNodeDeps, options: LocalNodeOptions): 
   };
   const workers = new Map<string, PodWorker>();
   const binding = new Set<string>();
+  let ends = 0;
 
   function onChange(uid: string, object: JsonObject | undefined): void {
     const pod = object === undefined ? undefined : parsePod(object);
@@ -86,8 +89,13 @@ export function startLocalNode(deps: LocalNodeDeps, options: LocalNodeOptions): 
     }
     const fresh = new PodWorker(worker, pod);
     workers.set(uid, fresh);
-    void fresh.done.then(() => workers.delete(uid));
+    void fresh.done.then(() => {
+      workers.delete(uid);
+      if (++ends % PRUNE_EVERY === 0) pruneLogs(options.logDir, present());
+    });
   }
+
+  const present = () => [...workers.values()].map((one) => one.podName);
 
   /** A watch event follows and brings the pod back with its node. */
   async function bind(uid: string, pod: Pod): Promise<void> {

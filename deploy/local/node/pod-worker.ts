@@ -85,6 +85,10 @@ export class PodWorker {
     this.update(pod);
   }
 
+  get podName(): { readonly namespace: string; readonly name: string } {
+    return this.#pod.metadata;
+  }
+
   /** Takes the present state of the object. */
   update(pod: Pod): void {
     this.#pod = pod;
