@@ -8,6 +8,7 @@ import type { Clock } from '#shared/clock.ts';
 import { StartFault } from './fault.ts';
 import { answers, type Part, type PartDeps, startPart, whenAnswering } from './part.ts';
 import { LOOPBACK } from './ports.ts';
+import type { Supervisor } from './process/supervisor.ts';
 import { type StateDir, type Tokens, writeSecretFile } from './state-dir.ts';
 
 /** Keeps wrangler from asking the network for anything, and its output in the one log. */
@@ -25,6 +26,8 @@ const SETTINGS = {
 /** Wrangler restarts a runtime that dies; one that stays silent this long is started anew. */
 const WATCH_MS = 2_000;
 const SILENT_CHECKS_MAX = 3;
+/** The same for one that has not answered yet. */
+const START_CHECKS_MAX = 30;
 const STOP_GRACE_MS = 3_000;
 
 export interface EdgeOptions {
@@ -102,25 +105,28 @@ function wranglerArgs({ root, port, state }: EdgeOptions): string[] {
   ];
 }
 
-async function watchOver(
+/** Ends the process of `part` when `url` stays silent; its supervisor starts the next one. */
+export async function watchOver(
   clock: Clock,
-  part: Part,
+  part: { readonly supervisor: Pick<Supervisor, 'current'> },
   url: string,
   signal: AbortSignal,
 ): Promise<void> {
   let watched: number | undefined;
   let silent = 0;
+  let silentMax = START_CHECKS_MAX;
   while (!signal.aborted) {
     await clock.sleep(WATCH_MS, signal).catch(() => {});
     const child = part.supervisor.current();
     if (signal.aborted || child === undefined) continue;
-    if (await answers(url, signal)) {
+    if (child.pid !== watched) {
       watched = child.pid;
       silent = 0;
-    } else if (watched === child.pid && ++silent >= SILENT_CHECKS_MAX) {
-      watched = undefined;
-      silent = 0;
-      await child.stop(0);
+      silentMax = START_CHECKS_MAX;
     }
+    if (await answers(url, signal)) {
+      silent = 0;
+      silentMax = SILENT_CHECKS_MAX;
+    } else if (++silent >= silentMax) await child.stop(0);
   }
 }
