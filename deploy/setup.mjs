@@ -13,6 +13,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const BIN = join(ROOT, 'node_modules', '.bin');
 const POLICY = '/usr/sbin/policy-rc.d';
+const POLICY_TEXT =
+  '#!/bin/sh\n# Of the set-up of this project, while it installs packages.\nexit 101\n';
 
 /** What a goal needs beyond npm packages: the program to look for and Debian's package of it. */
 const PROGRAMS = [
@@ -77,7 +79,9 @@ function setUpNpm() {
   const { command, args } = npmCommand();
   // Not `npm ci`: it refuses the lock, which lacks an optional package (one of vite's, for Windows);
   // `install` follows the lock and leaves such a package out.
-  const result = spawnSync(command, [...args, 'install', '--no-save', '--no-audit', '--no-fund'], {
+  // Errors alone: npm would warn that the machine's Node is too old for what only Node 24 runs.
+  const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
+  const result = spawnSync(command, [...args, 'install', '--no-save', ...quiet], {
     cwd: ROOT,
     env: { ...process.env, PATH: pathWithoutBin() },
     stdio: ['ignore', 2, 2],
@@ -148,17 +152,20 @@ function aptInstall(packages) {
 
 /**
  * Runs `work` while Debian's maintainer scripts may start no service: we want the program, and
- * a daemon of the package's own would sit on port 3128 of every address.
+ * a daemon of the package's own would sit on port 3128 of every address. A policy of the machine's
+ * own stays; one that a killed set-up left would keep services from starting for good, and goes.
+ * @param {() => boolean} work
+ * @param {string} policy where maintainer scripts look
  */
-function withoutServices(work) {
-  if (existsSync(POLICY)) return work();
+export function withoutServices(work, policy = POLICY) {
+  if (existsSync(policy) && readFileSync(policy, 'utf8') !== POLICY_TEXT) return work();
   // A Ctrl-C ends apt-get, which shares our terminal; this process lives on to tidy up.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
-  writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  writeFileSync(policy, POLICY_TEXT, { mode: 0o755 });
   try {
     return work();
   } finally {
-    rmSync(POLICY, { force: true });
+    rmSync(policy, { force: true });
   }
 }
 

@@ -1,9 +1,30 @@
 import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { expect, it } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { missingPrograms, stalePackages } from '../../deploy/setup.mjs';
 
 const ROOT = resolve(import.meta.dirname, '../..');
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'setup-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs `withoutServices` in a process of its own, whose signals it takes; prints the policy. */
+function policyWhileWorking(policy: string): string {
+  const setup = pathToFileURL(join(ROOT, 'deploy/setup.mjs')).href;
+  const script = `
+    import { readFileSync } from 'node:fs';
+    import { withoutServices } from ${JSON.stringify(setup)};
+    const policy = ${JSON.stringify(policy)};
+    withoutServices(() => process.stdout.write(readFileSync(policy, 'utf8')), policy);`;
+  const args = ['--input-type=module', '--eval', script];
+  return spawnSync(process.execPath, args, { encoding: 'utf8' }).stdout;
+}
 
 it.each([
   ['nothing is installed', {}, ['node_modules/a', 'node_modules/b']],
@@ -59,4 +80,24 @@ it('names the goals that it knows', () => {
   });
   expect(ran).toMatchObject({ status: 2, stdout: '' });
   expect(ran.stderr).toContain('start|test|check');
+});
+
+it('forbids services while packages are installed, and allows them again', () => {
+  const policy = join(folder, 'policy-rc.d');
+  expect(policyWhileWorking(policy)).toContain('exit 101');
+  expect(existsSync(policy)).toBe(false);
+});
+
+it('takes away what a killed set-up forbade', () => {
+  const policy = join(folder, 'policy-rc.d');
+  writeFileSync(policy, policyWhileWorking(policy));
+  policyWhileWorking(policy);
+  expect(existsSync(policy)).toBe(false);
+});
+
+it("leaves a policy of the machine's own as it is", () => {
+  const policy = join(folder, 'policy-rc.d');
+  writeFileSync(policy, '#!/bin/sh\nexit 0\n');
+  expect(policyWhileWorking(policy)).toBe('#!/bin/sh\nexit 0\n');
+  expect(readFileSync(policy, 'utf8')).toBe('#!/bin/sh\nexit 0\n');
 });
