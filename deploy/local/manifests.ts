@@ -97,20 +97,18 @@ async function whenEstablished(
   }
 }
 
-/** Creates an object unless one of its name exists; tells whether it did. */
+/** Creates an object unless one of its name exists. */
 export async function createIfAbsent(
   client: KubeClient,
   collection: string,
   object: JsonObject,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<void> {
   try {
     const query = { fieldManager: FIELD_MANAGER };
     await client.request({ method: 'POST', path: collection, query, body: object, signal });
-    return true;
   } catch (error) {
-    if (error instanceof KubeError && error.reason === 'AlreadyExists') return false;
-    throw error;
+    if (!(error instanceof KubeError && error.reason === 'AlreadyExists')) throw error;
   }
 }
 
