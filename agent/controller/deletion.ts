@@ -157,7 +157,6 @@ async function release(
 ): Promise<ReconcileResult> {
   await deps.writer.removeFinalizer(draft.proxy, signal);
   draft.released = true;
-  deps.suspects.clear(draft.key);
   draft.tell({ type: 'Normal', reason, action: 'Release', note });
   return {};
 }

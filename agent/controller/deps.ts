@@ -9,6 +9,7 @@ import type { CloudInitSecrets } from './cloud-init.ts';
 import type { SecretData } from './credentials.ts';
 import type { LeaseReader } from './drain.ts';
 import type { Intervals } from './intervals.ts';
+import type { Pacing } from './pacing.ts';
 
 /** The informer cache of Proxies; writes through `writer` are in it when they return. */
 export interface ProxyCache {
@@ -42,6 +43,7 @@ export interface ControllerDeps {
 export interface StepDeps extends ControllerDeps {
   readonly intervals: Intervals;
   readonly suspects: SuspectList;
+  readonly pacing: Pacing;
 }
 
 /**

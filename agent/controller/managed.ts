@@ -10,22 +10,16 @@
  *   adopted and then replaced, not mistaken for the new one;
  * - a replacement begins only when `get` says NotFound, since it has the name of its predecessor.
  */
-import { instanceName } from '#agent/providers/naming.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
 import { resolveCloudInit } from './cloud-init.ts';
 import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
 import { cancelDrain } from './drain.ts';
 import { isLatched, providerFailure, unknownProvider } from './failure.ts';
+import { launch, type Wanted } from './launch.ts';
 import { forgetInstance, observeInstance, removeForReplacement } from './replacement.ts';
 import { specHash } from './spec-hash.ts';
-import { findUnrecorded, intendedHash, pollAgain, recordIntent, type Step } from './step.ts';
-
-/** What a machine is made from, resolved; the hash stands for all of it. */
-interface Wanted {
-  readonly hash: string;
-  readonly cloudInit: string | undefined;
-}
+import { intendedHash, recordIntent, type Step } from './step.ts';
 
 /** Takes a managed Proxy one step further. Throws what the queue is to retry with backoff. */
 export async function reconcileManaged(
@@ -107,48 +101,4 @@ async function converge(step: Step, wanted: Wanted): Promise<ReconcileResult> {
   // does not find, which leads to the same place.
   await recordIntent(step, wanted.hash);
   return forgetInstance(step);
-}
-
-async function launch(
-  step: Step,
-  wanted: Wanted,
-  made: string | undefined,
-): Promise<ReconcileResult> {
-  const { deps, draft, provider, signal } = step;
-  if (made !== undefined && made !== wanted.hash) {
-    const unrecorded = await findUnrecorded(step);
-    if (unrecorded !== undefined) return adoptUnrecorded(step, unrecorded.id);
-  }
-  if (made !== wanted.hash) await recordIntent(step, wanted.hash);
-  const { namespace, name, uid } = draft.proxy.metadata;
-  const { placement, port } = draft.proxy.spec;
-  const id = await provider.create(
-    {
-      name: instanceName(uid),
-      uid,
-      installation: deps.installation,
-      namespace,
-      proxyName: name,
-      placement: placement ?? {},
-      port,
-      ...(wanted.cloudInit === undefined ? {} : { cloudInit: wanted.cloudInit }),
-    },
-    signal,
-  );
-  draft.setProviderID(id);
-  draft.clearAddress('NotProbed', 'the instance has no address yet');
-  draft.setProvisioned('False', 'Provisioning', `instance ${id} is coming up`);
-  const note = `instance ${id} was requested from ${provider.name}`;
-  draft.tell({ type: 'Normal', reason: 'Created', action: 'Create', note });
-  return pollAgain(step, deps.intervals.provisioningPoll);
-}
-
-/** The next pass sees a recorded machine of another hash and replaces it. */
-function adoptUnrecorded(step: Step, id: string): ReconcileResult {
-  const { deps, draft } = step;
-  draft.setProviderID(id);
-  const note = `instance ${id}, begun for an earlier spec and never recorded, was found`;
-  draft.setProvisioned('False', 'Provisioning', note);
-  draft.tell({ type: 'Normal', reason: 'Adopted', action: 'Adopt', note });
-  return { requeueAfterMs: deps.intervals.requeueNowMs };
 }

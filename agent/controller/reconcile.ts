@@ -12,14 +12,19 @@ import { Draft } from './draft.ts';
 import { reconcileExternal } from './external.ts';
 import { DEFAULT_INTERVALS, type Intervals } from './intervals.ts';
 import { reconcileManaged } from './managed.ts';
+import { createPacing, type PacingOptions } from './pacing.ts';
 import { summarize } from './status.ts';
 
+export interface ControllerOptions {
+  readonly intervals?: Intervals;
+  readonly pacing?: PacingOptions;
+}
+
 /** The function that workers call with `namespace/name`. */
-export function createReconcile(
-  deps: ControllerDeps,
-  intervals: Intervals = DEFAULT_INTERVALS,
-): Reconcile {
-  const steps: StepDeps = { ...deps, intervals, suspects: createSuspectList() };
+export function createReconcile(deps: ControllerDeps, options: ControllerOptions = {}): Reconcile {
+  const { intervals = DEFAULT_INTERVALS } = options;
+  const pacing = createPacing(options.pacing);
+  const steps: StepDeps = { ...deps, intervals, suspects: createSuspectList(), pacing };
   return async (key, signal) => {
     try {
       return await reconcileOne(steps, key, signal);
@@ -40,7 +45,7 @@ async function reconcileOne(
 ): Promise<ReconcileResult> {
   const proxy = deps.proxies.get(key);
   if (proxy === undefined) {
-    deps.suspects.clear(key);
+    forget(deps, key);
     return {};
   }
   const draft = new Draft(proxy, deps);
@@ -52,8 +57,15 @@ async function reconcileOne(
     if (!signal.aborted) await writeStatus(deps, draft, signal);
     throw error;
   }
-  await writeStatus(deps, draft, signal);
+  if (draft.released) forget(deps, key);
+  else await writeStatus(deps, draft, signal);
   return result;
+}
+
+/** What is remembered of a Proxy that is gone would be mistaken for its namesake's. */
+function forget(deps: StepDeps, key: string): void {
+  deps.suspects.clear(key);
+  deps.pacing.forget(key);
 }
 
 function dispatch(deps: StepDeps, draft: Draft, signal: AbortSignal): Promise<ReconcileResult> {

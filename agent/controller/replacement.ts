@@ -4,7 +4,15 @@ import type { Instance } from '#agent/providers/provider.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
 import type { DrainReason } from './draft.ts';
 import { cancelDrain, drain, endDrain } from './drain.ts';
-import { type DownInstance, describeOwner, isDown, isOwn, pollAgain, type Step } from './step.ts';
+import {
+  type DownInstance,
+  describeOwner,
+  intendedHash,
+  isDown,
+  isOwn,
+  pollAgain,
+  type Step,
+} from './step.ts';
 
 /** Asks the provider for the recorded machine and stages what it says. */
 export async function observeInstance(step: Step, providerID: string): Promise<ReconcileResult> {
@@ -13,6 +21,7 @@ export async function observeInstance(step: Step, providerID: string): Promise<R
   if (instance === undefined) {
     const note = `instance ${providerID} is gone, deleted by somebody else; making a new one`;
     step.draft.tell({ type: 'Warning', reason: 'InstanceGone', action: 'Observe', note });
+    noteDeath(step, ranMs(step));
     return forgetInstance(step);
   }
   if (isDown(instance)) return replaceDown(step, instance);
@@ -61,11 +70,25 @@ function comingUp(step: Step, instance: Instance): ReconcileResult {
   return pollAgain(step, deps.intervals.provisioningPoll);
 }
 
-function replaceDown(
-  step: Step,
-  instance: DownInstance,
-): Promise<ReconcileResult> | ReconcileResult {
-  return unconfirmed(step, instance) ?? destroyForReplacement(step, instance, whyDown(instance));
+async function replaceDown(step: Step, instance: DownInstance): Promise<ReconcileResult> {
+  const unsure = unconfirmed(step, instance);
+  if (unsure !== undefined) return unsure;
+  const lastedMs = ranMs(step);
+  const result = await destroyForReplacement(step, instance, whyDown(instance));
+  noteDeath(step, lastedMs);
+  return result;
+}
+
+/** How long the machine has run, by the status, which outlives a restart of the agent. */
+function ranMs({ draft }: Step): number {
+  return draft.isProvisioned() ? draft.nowMs() - draft.provisionedSinceMs() : 0;
+}
+
+function noteDeath(step: Step, lastedMs: number): void {
+  const { deps, draft } = step;
+  const specHash = intendedHash(draft) ?? '';
+  const nowMs = deps.clock.monotonicMs();
+  deps.pacing.died(draft.key, { specHash, ranMs: lastedMs, nowMs });
 }
 
 /**
@@ -143,6 +166,7 @@ async function destroyForReplacement(
 /** The machine is gone for good; the next pass makes another one. */
 export function forgetInstance(step: Step): ReconcileResult {
   const { deps, draft } = step;
+  deps.pacing.vacant(draft.key);
   endDrain(step, undefined);
   deps.suspects.clear(draft.key);
   draft.setProviderID(undefined);

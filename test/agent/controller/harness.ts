@@ -1,5 +1,5 @@
 /** One Proxy, a cluster that holds it, and a controller around them, for tests in stepped time. */
-import { createReconcile } from '#agent/controller/reconcile.ts';
+import { type ControllerOptions, createReconcile } from '#agent/controller/reconcile.ts';
 import type { Verdict } from '#agent/health/verdict-reader.ts';
 import { KubeError } from '#agent/kube/errors.ts';
 import type { ProxyEvent } from '#agent/kube/events.ts';
@@ -48,9 +48,11 @@ export class World {
   proxy: Proxy | undefined;
   providers: Record<string, Provider>;
   reconcile: ReturnType<typeof createReconcile>;
+  readonly #options: ControllerOptions;
   around: Around = (_what, call) => call();
 
-  constructor(proxy: Proxy) {
+  constructor(proxy: Proxy, options: ControllerOptions = {}) {
+    this.#options = options;
     this.proxy = proxy;
     this.provider = new MemoryProvider({
       nowMs: () => this.clock.now(),
@@ -62,18 +64,21 @@ export class World {
 
   /** A new process: nothing but the cluster and the machines is left of the old one. */
   restart(): ReturnType<typeof createReconcile> {
-    this.reconcile = createReconcile({
-      proxies: { get: (key) => (key === KEY ? this.proxy : undefined) },
-      writer: this.#writer(),
-      providers: { get: (name) => this.providers[name] },
-      verdicts: { verdict: (key) => this.verdicts.get(key) },
-      secrets: { get: async (namespace, name) => this.secrets.get(`${namespace}/${name}`) },
-      cloudInitSecrets: { get: (key) => this.secrets.get(key) },
-      events: { record: (event) => void this.events.push(event) },
-      leases: { remaining: () => this.leases },
-      installation: 'here',
-      clock: this.clock,
-    });
+    this.reconcile = createReconcile(
+      {
+        proxies: { get: (key) => (key === KEY ? this.proxy : undefined) },
+        writer: this.#writer(),
+        providers: { get: (name) => this.providers[name] },
+        verdicts: { verdict: (key) => this.verdicts.get(key) },
+        secrets: { get: async (namespace, name) => this.secrets.get(`${namespace}/${name}`) },
+        cloudInitSecrets: { get: (key) => this.secrets.get(key) },
+        events: { record: (event) => void this.events.push(event) },
+        leases: { remaining: () => this.leases },
+        installation: 'here',
+        clock: this.clock,
+      },
+      this.#options,
+    );
     return this.reconcile;
   }
 
