@@ -63,20 +63,27 @@ export class World {
 
   /** Polls until the machine runs. */
   running(id: string): Promise<Instance> {
-    return this.#poll(async () => {
-      const instance = await this.provider.get(id, this.signal);
-      return instance.state === 'Running' ? instance : undefined;
-    }, `${id} does not run`);
+    let last: Instance | undefined;
+    return this.#poll(
+      async () => {
+        last = await this.provider.get(id, this.signal);
+        return last.state === 'Running' ? last : undefined;
+      },
+      () => `${id} does not run: ${last?.state}, ${last?.detail}`,
+    );
   }
 
   /** Polls until the machine is gone; every answer on the way. */
   async gone(id: string): Promise<Instance[]> {
     const seen: Instance[] = [];
-    await this.#poll(async () => {
-      const answer = await found(this.provider, id, this.signal);
-      if (answer !== undefined) seen.push(answer);
-      return answer === undefined ? true : undefined;
-    }, `${id} does not go away`);
+    await this.#poll(
+      async () => {
+        const answer = await found(this.provider, id, this.signal);
+        if (answer !== undefined) seen.push(answer);
+        return answer === undefined ? true : undefined;
+      },
+      () => `${id} does not go away: ${seen.at(-1)?.state}, ${seen.at(-1)?.detail}`,
+    );
     return seen;
   }
 
@@ -98,12 +105,12 @@ export class World {
     await Promise.allSettled(ids.map((id) => provider.delete(id, AbortSignal.timeout(PROMPT_MS))));
   }
 
-  async #poll<T>(attempt: () => Promise<T | undefined>, otherwise: string): Promise<T> {
+  async #poll<T>(attempt: () => Promise<T | undefined>, otherwise: () => string): Promise<T> {
     const deadlineMs = systemClock.monotonicMs() + this.backend.settleMsMax;
     for (;;) {
       const result = await attempt();
       if (result !== undefined) return result;
-      if (systemClock.monotonicMs() >= deadlineMs) throw new Error(otherwise);
+      if (systemClock.monotonicMs() >= deadlineMs) throw new Error(otherwise());
       await systemClock.sleep(POLL_MS);
     }
   }

@@ -147,7 +147,7 @@ export class MemoryProvider implements Provider {
     const around = this.#options.around ?? ((_op, call) => call());
     return around(op, async () => {
       if (this.#options.silent) await aborted(signal);
-      if (signal.aborted) throw this.#error('Transient', op, id);
+      if (signal.aborted) throw this.#error('Transient', op, `${id}: ${signal.reason}`);
       this.requests.push(`${op} ${id}`.trim());
       if (op !== 'list' && !ID_PATTERN.test(id)) throw this.#error('Permanent', op, id);
       const failure = this.#failures.find((each) => each.op === op && each.left > 0);

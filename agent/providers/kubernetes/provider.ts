@@ -15,15 +15,21 @@ import { CONFIG_MAPS, createResource, PODS } from '#agent/kube/resource.ts';
 import { INSTALLATION_LABEL, MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
 import type { KubernetesProviderConfig } from '../config.ts';
 import { ProviderError, type ProviderOp } from '../errors.ts';
-import type { Checker, CreateRequest, Provider } from '../provider.ts';
+import type { Checker, CreateRequest, Instance, Provider } from '../provider.ts';
 import { checkApiServer } from './check.ts';
-import { classify } from './classify.ts';
+import { classify, saysNotFound } from './classify.ts';
 import { formatId, type PodRef, parseId } from './id.ts';
 import { buildConfigMap, buildPod } from './pod.ts';
-import { instanceFromPod, isMarked, markOf, type Pod, parsePod } from './state.ts';
+import { instanceFromPod, isMadeFor, isMarked, type Pod, parsePod } from './state.ts';
+
+/** Receives one line for each call; never holds user-data or credentials. */
+export interface ProviderLog {
+  debug(fields: object, message: string): void;
+}
 
 export interface KubernetesProviderDeps {
   readonly client: KubeClient;
+  readonly log?: ProviderLog;
   /** The only namespace that the agent may look into; absent: all of them. */
   readonly namespace?: string;
 }
@@ -47,12 +53,20 @@ export function createKubernetesProvider(
     configMapSchema.parse(object),
   );
 
-  /** Runs `call`, every failure of it as a ProviderError. */
-  async function classified<T>(op: ProviderOp, call: () => Promise<T>): Promise<T> {
+  /** Runs `call`, every failure of it as a ProviderError. `id` is for the log. */
+  async function classified<T>(op: ProviderOp, id: string, call: () => Promise<T>): Promise<T> {
     try {
-      return await call();
+      const answer = await call();
+      deps.log?.debug({ provider: name, op, id, ...summaryOf(answer) }, 'provider call');
+      return answer;
     } catch (error) {
-      throw classify(error, { op, provider: name });
+      const classed = classify(error, { op, provider: name });
+      const { class: errorClass, message } = classed;
+      deps.log?.debug(
+        { provider: name, op, id, errorClass, error: message },
+        'provider call failed',
+      );
+      throw classed;
     }
   }
 
@@ -73,9 +87,7 @@ export function createKubernetesProvider(
       if (!isKubeError(error, 'AlreadyExists')) throw error;
     }
     const pod = await pods.get(request, signal);
-    const { uid, installation } = markOf(pod);
-    const isOurs = uid === request.uid && installation === request.installation;
-    if (!isMarked(pod) || !isOurs) {
+    if (!isMadeFor(request, pod)) {
       throw permanent('create', `pod ${formatId(request)} exists and belongs to somebody else`);
     }
     if (pod.metadata.deletionTimestamp) {
@@ -97,61 +109,78 @@ export function createKubernetesProvider(
     } catch (error) {
       if (!isKubeError(error, 'AlreadyExists')) throw error;
     }
-    const { metadata } = await configMaps.get(request, signal);
+    const found = await configMaps.get(request, signal);
+    const { metadata } = found;
     if (metadata.ownerReferences?.some((owner) => owner.uid === podUid)) return;
-    if (metadata.labels?.[UID_LABEL] !== request.uid) {
+    if (!isMadeFor(request, found)) {
       const id = formatId(request);
       throw permanent('create', `ConfigMap ${id} exists and belongs to somebody else`);
     }
     // Left by the pod before this one, whose garbage collection would take it away under us.
-    await configMaps.delete(request, { preconditions: { uid: metadata.uid } }, signal);
+    await unlessGone(configMaps.delete(request, { preconditions: { uid: metadata.uid } }, signal));
     await configMaps.create(request.namespace, body, signal);
+  }
+
+  async function deletePod(id: string, signal: AbortSignal): Promise<void> {
+    const ref = refOf('delete', id);
+    const pod = await unlessGone(pods.get(ref, signal));
+    if (pod === undefined) return;
+    if (!isMarked(pod)) throw permanent('delete', `pod ${id} is not one of ours`);
+    if (pod.metadata.deletionTimestamp) return;
+    const preconditions = { uid: pod.metadata.uid };
+    await unlessGone(pods.delete(ref, { preconditions }, signal));
+  }
+
+  async function listMarked(signal: AbortSignal): Promise<Instance[]> {
+    const scope = deps.namespace === undefined ? {} : { namespace: deps.namespace };
+    const labelSelector = `${MANAGED_LABEL}=true`;
+    return (await pods.list({ ...scope, labelSelector }, signal)).map(instanceFromPod);
   }
 
   return {
     name,
     type,
     create: (request, signal) =>
-      classified('create', async () => {
+      classified('create', formatId(request), async () => {
         const pod = await ensurePod(request, signal);
         await ensureConfigMap(request, pod.metadata.uid, signal);
         return formatId(pod.metadata);
       }),
     get: (id, signal) =>
-      classified('get', async () => instanceFromPod(await pods.get(refOf('get', id), signal))),
-    delete: (id, signal) =>
-      classified('delete', async () => {
-        const ref = refOf('delete', id);
-        try {
-          const pod = await pods.get(ref, signal);
-          if (!isMarked(pod)) throw permanent('delete', `pod ${id} is not one of ours`);
-          if (pod.metadata.deletionTimestamp) return;
-          const preconditions = { uid: pod.metadata.uid };
-          await pods.delete(ref, { preconditions }, signal);
-        } catch (error) {
-          if (!isKubeError(error, 'NotFound')) throw error;
-        }
-      }),
+      classified('get', id, async () => instanceFromPod(await pods.get(refOf('get', id), signal))),
+    delete: (id, signal) => classified('delete', id, () => deletePod(id, signal)),
     disown: (id, signal) =>
-      classified('disown', async () => {
-        const labels = { [MANAGED_LABEL]: null, [UID_LABEL]: null, [INSTALLATION_LABEL]: null };
-        const patch = {
-          type: 'application/merge-patch+json',
-          body: { metadata: { labels } },
-        } as const;
-        try {
-          await pods.patch(refOf('disown', id), patch, signal);
-        } catch (error) {
-          if (!isKubeError(error, 'NotFound')) throw error;
-        }
+      classified('disown', id, async () => {
+        await unlessGone(pods.patch(refOf('disown', id), WITHOUT_MARK, signal));
       }),
-    listByTag: (signal) =>
-      classified('list', async () => {
-        const scope = deps.namespace === undefined ? {} : { namespace: deps.namespace };
-        const labelSelector = `${MANAGED_LABEL}=true`;
-        const marked = await pods.list({ ...scope, labelSelector }, signal);
-        return marked.map(instanceFromPod);
-      }),
+    listByTag: (signal) => classified('list', '', () => listMarked(signal)),
     check: (signal) => checkApiServer(deps.client, deps.namespace, signal),
   };
+}
+
+/** Takes the whole mark off; what is not there is taken off, too. */
+const WITHOUT_MARK = {
+  type: 'application/merge-patch+json',
+  body: {
+    metadata: {
+      labels: { [MANAGED_LABEL]: null, [UID_LABEL]: null, [INSTALLATION_LABEL]: null },
+    },
+  },
+} as const;
+
+/** What `call` gives; undefined when the API server says that the object is not there. */
+async function unlessGone<T>(call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (saysNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** What a log line tells of an answer. */
+function summaryOf(answer: unknown): object {
+  if (Array.isArray(answer)) return { count: answer.length };
+  if (typeof answer !== 'object' || answer === null || !('state' in answer)) return {};
+  return { state: answer.state, detail: 'detail' in answer ? answer.detail : undefined };
 }

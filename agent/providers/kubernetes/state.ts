@@ -46,14 +46,25 @@ export function parsePod(object: unknown): Pod {
   return podSchema.parse(object);
 }
 
-/** The pod carries our mark; whose machine it is tells `markOf`. */
-export function isMarked(pod: Pod): boolean {
-  return pod.metadata.labels?.[MANAGED_LABEL] === 'true';
+/** What carries labels: a pod, or its configuration. */
+interface Labelled {
+  readonly metadata: { readonly labels?: Readonly<Record<string, string>> | null | undefined };
 }
 
-/** For whom the pod was made; empty parts where it does not say. */
-export function markOf(pod: Pod): Mark {
-  const labels = pod.metadata.labels ?? {};
+/** The object carries our mark; whose it is tells `markOf`. */
+export function isMarked({ metadata }: Labelled): boolean {
+  return metadata.labels?.[MANAGED_LABEL] === 'true';
+}
+
+/** The object carries the whole of the mark, as `create` for `mark` writes it. */
+export function isMadeFor(mark: Mark, object: Labelled): boolean {
+  const { uid, installation } = markOf(object);
+  return isMarked(object) && uid === mark.uid && installation === mark.installation;
+}
+
+/** For whom the object was made; empty parts where it does not say. */
+export function markOf({ metadata }: Labelled): Mark {
+  const labels = metadata.labels ?? {};
   return { uid: labels[UID_LABEL] ?? '', installation: labels[INSTALLATION_LABEL] ?? '' };
 }
 
