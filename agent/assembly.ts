@@ -21,6 +21,8 @@ import type { Cluster } from './kube/cluster.ts';
 import { readInstallation } from './kube/installation.ts';
 import { createLeaseStore } from './kube/lease-store.ts';
 import { openProviderFile, type ProviderFile } from './provider-file.ts';
+import { createHealthMonitor } from './provider-health/monitor.ts';
+import { createHealthWriter } from './provider-health/writer.ts';
 import { guard } from './providers/guard.ts';
 import type { ProviderBuilders } from './providers/registry.ts';
 import { runElection } from './runtime/leader-election.ts';
@@ -140,8 +142,6 @@ async function act(parts: ActingParts): Promise<void> {
   };
   // Whoever leads from now on has not been told what changed before.
   addAll();
-  parts.reloads.add(addAll);
-  closing.defer(() => void parts.reloads.delete(addAll));
   closing.defer(
     proxies.subscribe((key) => {
       queue.add(key);
@@ -192,11 +192,27 @@ async function act(parts: ActingParts): Promise<void> {
     },
   );
   const workers = { queue, count: WORKERS, reconcile, clock, observer: telemetry.reconcile };
+  const monitor = createHealthMonitor(
+    {
+      ...time,
+      providers: parts.providers,
+      writer: createHealthWriter({ client: cluster.client, installation, leadership }),
+      observer: telemetry.providerHealth,
+    },
+    { intervalMs: config.providerCheckIntervalMs, timeoutMs: config.providerCheckTimeoutMs },
+  );
+  const onReload = () => {
+    addAll();
+    monitor.refresh();
+  };
+  parts.reloads.add(onReload);
+  closing.defer(() => void parts.reloads.delete(onReload));
   // In this order: the engine first takes over the verdicts that stand in the status.
   await Promise.all([
     health.run(signal),
     runWorkers({ ...workers, signal }),
     inventory.run(signal),
     sweeper.run(signal),
+    monitor.run(signal),
   ]);
 }

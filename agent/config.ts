@@ -131,12 +131,7 @@ export const FLAGS: readonly FlagSpec[] = [
 ];
 
 /** Accepted and checked, since the contract names them; what they control is not in this build. */
-const UNBUILT: ReadonlySet<string> = new Set([
-  'provider-check-interval',
-  'provider-check-timeout',
-  'trace-health-probes',
-  'gcp-wire-log-full-payloads',
-]);
+const UNBUILT: ReadonlySet<string> = new Set(['trace-health-probes', 'gcp-wire-log-full-payloads']);
 
 /** Flags that were given although nothing in this build acts on them. */
 export function unbuiltFlags(config: Config): string[] {

@@ -6,6 +6,7 @@ import { gcObserver } from './gc-observers.ts';
 import { createLog, type Log, type LogOptions } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import * as observers from './observers.ts';
+import { providerHealthObserver } from './provider-health-observers.ts';
 import { createScrubber, type Scrubber } from './scrub.ts';
 
 export type Telemetry = Awaited<ReturnType<typeof createTelemetry>>;
@@ -33,6 +34,7 @@ export async function createTelemetry(options: Pick<LogOptions, 'level' | 'forma
     publisher: observers.publisherObserver(log, metrics),
     election: electionObserver(log, registry),
     gc: gcObserver(log, registry),
+    providerHealth: providerHealthObserver(log, registry),
     waiting: observers.waitingForCluster(log),
     providerFile: observers.providerFileObserver(log),
   };
