@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { type ElectionObserver, runElection } from '#agent/runtime/leader-election.ts';
 import { LeadershipLostError } from '#agent/runtime/leadership.ts';
 import type { LeaseRecord } from '#agent/runtime/lease.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
@@ -6,6 +7,14 @@ import { type ElectorOptions, FINE, LeaseServer, startElector, TIMING } from './
 
 const START_MS = Date.UTC(2026, 0, 1);
 const START_TERM = START_MS / 1000;
+
+const SILENT: ElectionObserver = {
+  becameLeader() {},
+  lost() {},
+  released() {},
+  following() {},
+  failed() {},
+};
 
 let world: FakeClock;
 let server: LeaseServer;
@@ -189,14 +198,37 @@ describe('losing', () => {
     expect(server.stored?.record.holder).toBe('b');
   });
 
-  test('an answer that was waiting for a frozen process does not revive its leadership', async () => {
+  test.each([
+    ['before', false],
+    ['after', true],
+  ])('an answer that a woken process gets %s its timer does not revive it', async (_, reversed) => {
     const a = start('a');
-    await world.advance(2_018);
+    await world.advance(2_021);
     a.clock.freeze();
-    await world.advance(10_500);
-    a.clock.thaw(true);
+    // Past the deadline of the last confirmed renewal, before that of the one under way.
+    await world.advance(8_500);
+    a.clock.thaw(reversed);
     await world.advance(1);
+    expect(server.history).toHaveLength(2);
     expect(a.outcome).toBeInstanceOf(LeadershipLostError);
+  });
+
+  test('work that notices the loss before any timer does not release the lease', async () => {
+    const a = start('a', {
+      lead: async (leadership, clock) => {
+        await clock.sleep(500);
+        leadership.assertHeld();
+      },
+    });
+    await world.advance(300);
+    a.clock.freeze();
+    await world.advance(20_000);
+    a.clock.thaw();
+    await world.advance(100);
+    expect(a.outcome).toBeInstanceOf(LeadershipLostError);
+    expect(a.outcome).not.toHaveProperty('cause');
+    expect(a.told.at(-1)).toBe('lost: no renewal was confirmed within 10000 ms');
+    expect(server.history).toHaveLength(1);
   });
 
   test('a rejection waits until the work has settled, which then is never acted on', async () => {
@@ -297,6 +329,15 @@ describe('keeping', () => {
   });
 });
 
+test('a term grows past one that was seen in a record that somebody replaced', async () => {
+  server.put(recordOf('gone', { term: START_TERM + 40 }));
+  const b = start('b');
+  await world.advance(1_000);
+  server.put(recordOf('', { term: 0 }));
+  await world.advance(3_000);
+  expect(b.leadership?.term).toBe(START_TERM + 41);
+});
+
 describe('ending', () => {
   test('a stop waits for the work, goes on renewing for it, and then releases', async () => {
     const a = start('a', {
@@ -343,11 +384,12 @@ describe('ending', () => {
 
   test('a release that meets a renewal on its way looks again', async () => {
     const a = start('a');
-    await world.advance(2_012);
     // Between the sending of a renewal and its arrival.
+    await world.advance(2_022);
     a.stop();
     await world.advance(100);
     expect(a.outcome).toBe('ended');
+    expect(server.history.map(({ holder }) => holder)).toEqual(['a', 'a', '']);
     expect(server.stored?.record.holder).toBe('');
   });
 
@@ -384,6 +426,33 @@ describe('ending', () => {
     expect(a.leadership).toBeUndefined();
     expect(server.stored?.record.holder).toBe('');
   });
+});
+
+test('a stop that comes together with the win gives the lease back and begins nothing', async () => {
+  const stop = new AbortController();
+  const store = server.storeOf(world);
+  const lead = vi.fn();
+  const ended = runElection({
+    store: {
+      ...store,
+      async create(record, signal) {
+        const stored = await store.create(record, signal);
+        stop.abort();
+        return stored;
+      },
+    },
+    identity: 'a',
+    timing: TIMING,
+    clock: world,
+    random: () => 0,
+    observer: SILENT,
+    signal: stop.signal,
+    lead,
+  });
+  await world.advance(100);
+  await ended;
+  expect(lead).not.toHaveBeenCalled();
+  expect(server.stored?.record.holder).toBe('');
 });
 
 test.each([
