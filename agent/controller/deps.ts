@@ -5,6 +5,7 @@ import type { ProxyClient } from '#agent/kube/proxies.ts';
 import type { Provider } from '#agent/providers/provider.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Proxy } from '#shared/crd/proxy.ts';
+import type { Brake, BrakeObserver } from './brake.ts';
 import type { CloudInitSecrets } from './cloud-init.ts';
 import type { SecretData } from './credentials.ts';
 import type { LeaseReader } from './drain.ts';
@@ -23,6 +24,9 @@ type ReadSecret = (
   signal: AbortSignal,
 ) => Promise<SecretData | undefined>;
 
+/** What the controller tells about itself; implemented by telemetry. */
+export type ControllerObserver = BrakeObserver;
+
 export interface ControllerDeps {
   readonly proxies: ProxyCache;
   readonly writer: ProxyClient;
@@ -37,6 +41,7 @@ export interface ControllerDeps {
   /** Id of this installation, for the marks of machines. */
   readonly installation: string;
   readonly clock: Clock;
+  readonly observer?: ControllerObserver;
 }
 
 /** The same with everything decided, as the steps take it. */
@@ -44,6 +49,7 @@ export interface StepDeps extends ControllerDeps {
   readonly intervals: Intervals;
   readonly suspects: SuspectList;
   readonly pacing: Pacing;
+  readonly brake: Brake;
 }
 
 /**

@@ -6,6 +6,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isKubeError } from '#agent/kube/errors.ts';
 import type { Reconcile, ReconcileResult } from '#agent/runtime/workers.ts';
+import { findCondition } from '#shared/crd/proxy-status.ts';
+import { createBrake } from './brake.ts';
 import { reconcileDeletion } from './deletion.ts';
 import { type ControllerDeps, createSuspectList, type StepDeps } from './deps.ts';
 import { Draft } from './draft.ts';
@@ -23,8 +25,13 @@ export interface ControllerOptions {
 /** The function that workers call with `namespace/name`. */
 export function createReconcile(deps: ControllerDeps, options: ControllerOptions = {}): Reconcile {
   const { intervals = DEFAULT_INTERVALS } = options;
-  const pacing = createPacing(options.pacing);
-  const steps: StepDeps = { ...deps, intervals, suspects: createSuspectList(), pacing };
+  const steps: StepDeps = {
+    ...deps,
+    intervals,
+    suspects: createSuspectList(),
+    pacing: createPacing(options.pacing),
+    brake: createBrake(deps.observer),
+  };
   return async (key, signal) => {
     try {
       return await reconcileOne(steps, key, signal);
@@ -53,12 +60,17 @@ async function reconcileOne(
   try {
     result = await dispatch(deps, draft, signal);
   } catch (error) {
+    reportHealth(deps, draft);
     // What was learned before the failure is told all the same, unless it was our own stop.
     if (!signal.aborted) await writeStatus(deps, draft, signal);
     throw error;
   }
-  if (draft.released) forget(deps, key);
-  else await writeStatus(deps, draft, signal);
+  if (draft.released) {
+    forget(deps, key);
+  } else {
+    reportHealth(deps, draft);
+    await writeStatus(deps, draft, signal);
+  }
   return result;
 }
 
@@ -66,6 +78,24 @@ async function reconcileOne(
 function forget(deps: StepDeps, key: string): void {
   deps.suspects.clear(key);
   deps.pacing.forget(key);
+  deps.brake.forget(key, deps.clock.monotonicMs());
+}
+
+/** How the machine is, for the brake: as staged, so that it counts before the status is written. */
+function reportHealth({ brake, clock }: StepDeps, draft: Draft): void {
+  const { metadata, spec } = draft.proxy;
+  if (spec.provider === undefined) return;
+  const nowMs = clock.monotonicMs();
+  if (metadata.deletionTimestamp !== undefined) {
+    brake.forget(draft.key, nowMs);
+    return;
+  }
+  const healthy = draft.isProvisioned() ? findCondition(draft.status, 'Healthy') : undefined;
+  if (healthy?.status === 'True') brake.well(draft.key, spec.provider, nowMs);
+  else if (healthy?.status === 'False') {
+    const sinceMs = draft.nowMs() - Date.parse(healthy.lastTransitionTime);
+    brake.sick(draft.key, spec.provider, { sinceMs, nowMs });
+  } else brake.idle(draft.key);
 }
 
 function dispatch(deps: StepDeps, draft: Draft, signal: AbortSignal): Promise<ReconcileResult> {

@@ -18,12 +18,7 @@ import {
 export async function observeInstance(step: Step, providerID: string): Promise<ReconcileResult> {
   cancelDrain(step);
   const instance = await getInstance(step, providerID);
-  if (instance === undefined) {
-    const note = `instance ${providerID} is gone, deleted by somebody else; making a new one`;
-    step.draft.tell({ type: 'Warning', reason: 'InstanceGone', action: 'Observe', note });
-    noteDeath(step, ranMs(step));
-    return forgetInstance(step);
-  }
+  if (instance === undefined) return replaceVanished(step, providerID);
   if (isDown(instance)) return replaceDown(step, instance);
   return instance.state === 'Provisioning' || instance.ip === undefined
     ? comingUp(step, instance)
@@ -70,11 +65,27 @@ function comingUp(step: Step, instance: Instance): ReconcileResult {
   return pollAgain(step, deps.intervals.provisioningPoll);
 }
 
+function replaceVanished(step: Step, providerID: string): ReconcileResult {
+  const { draft } = step;
+  const found = {
+    id: providerID,
+    reason: 'InstanceGone',
+    note: `instance ${providerID} is gone, deleted by somebody else`,
+  };
+  const waiting = unconfirmed(step, found) ?? held(step, found);
+  if (waiting !== undefined) return waiting;
+  const note = `making a new instance: ${found.note}`;
+  draft.tell({ type: 'Normal', reason: 'Replacing', action: 'Observe', note });
+  noteDeath(step, ranMs(step));
+  return forgetInstance(step);
+}
+
 async function replaceDown(step: Step, instance: DownInstance): Promise<ReconcileResult> {
-  const unsure = unconfirmed(step, instance);
-  if (unsure !== undefined) return unsure;
+  const found = foundDown(instance);
+  const waiting = unconfirmed(step, found) ?? held(step, found);
+  if (waiting !== undefined) return waiting;
   const lastedMs = ranMs(step);
-  const result = await destroyForReplacement(step, instance, whyDown(instance));
+  const result = await destroyForReplacement(step, instance, found.note);
   noteDeath(step, lastedMs);
   return result;
 }
@@ -91,28 +102,50 @@ function noteDeath(step: Step, lastedMs: number): void {
   deps.pacing.died(draft.key, { specHash, ranMs: lastedMs, nowMs });
 }
 
+/** What a provider said of a machine that speaks for another one in its place. */
+interface Finding {
+  readonly id: string;
+  readonly reason: string;
+  readonly note: string;
+}
+
+/** With the provider's own word for the state, which may be one that nobody here knows. */
+function foundDown({ id, state, detail }: DownInstance): Finding {
+  const word = detail === undefined ? '' : ` (${detail})`;
+  return { id, reason: `Instance${state}`, note: `instance ${id} is ${state}${word}` };
+}
+
 /**
  * A machine that is called dead is shown as unhealthy at once, and is taken for dead when the
  * provider says so again a moment later: a single odd answer must not cost a machine. Answers when
  * to look again, or undefined when there is no doubt left.
  */
-export function unconfirmed(step: Step, instance: DownInstance): ReconcileResult | undefined {
+function unconfirmed(step: Step, { id, reason, note }: Finding): ReconcileResult | undefined {
   const { deps, draft } = step;
   const { requeueNowMs } = deps.intervals;
-  const suspectedMs = deps.suspects.suspect(draft.key, instance.id, deps.clock.monotonicMs());
+  const suspectedMs = deps.suspects.suspect(draft.key, id, deps.clock.monotonicMs());
   if (suspectedMs >= requeueNowMs) return undefined;
-  const reason = `Instance${instance.state}`;
-  const note = whyDown(instance);
   if (draft.setHealthy('False', reason, note)) {
     draft.tell({ type: 'Warning', reason, action: 'Observe', note });
   }
   return { requeueAfterMs: requeueNowMs - suspectedMs };
 }
 
-/** With the provider's own word for the state, which may be one that nobody here knows. */
-function whyDown(instance: DownInstance): string {
-  const detail = instance.detail === undefined ? '' : ` (${instance.detail})`;
-  return `instance ${instance.id} is ${instance.state}${detail}`;
+/**
+ * Puts off a replacement that nobody asked for while most of the fleet seems to fail. A machine
+ * that never ran says nothing of the fleet; its successors are paced.
+ */
+function held(step: Step, { reason, note }: Finding): ReconcileResult | undefined {
+  const { deps, draft, provider } = step;
+  if (!draft.isProvisioned()) return undefined;
+  const hold = deps.brake.hold(draft.key, provider.name, deps.clock.monotonicMs());
+  if (hold === undefined) return undefined;
+  const message = `${note}; ${hold.message}`;
+  draft.setHealthy('False', reason, message);
+  if (hold.isNew) {
+    draft.tell({ type: 'Warning', reason: 'ReplacementHeld', action: 'Replace', note: message });
+  }
+  return { requeueAfterMs: deps.intervals.provisioningPoll.maxMs };
 }
 
 /** Answers when to look again, or undefined when the machine is gone and its name is free. */
@@ -139,7 +172,7 @@ export function drainUnlessDown(
 ): ReconcileResult | undefined {
   const { deps, draft } = step;
   if (!isDown(instance)) deps.suspects.clear(draft.key);
-  else if (draft.drainingSinceMs() !== undefined) return unconfirmed(step, instance);
+  else if (draft.drainingSinceMs() !== undefined) return unconfirmed(step, foundDown(instance));
   return drain(step, instance, reason);
 }
 

@@ -6,11 +6,12 @@ export type ConditionType = 'Provisioned' | 'Healthy' | 'Ready' | 'Draining';
 
 /**
  * Reasons of the Healthy condition that tell what a provider said of the machine, not what a probe
- * found: the machine does not run.
+ * found: the machine does not run, or is not there.
  */
 export const INSTANCE_DOWN_REASONS: ReadonlySet<string> = new Set([
   'InstanceStopped',
   'InstanceTerminated',
+  'InstanceGone',
 ]);
 
 export function findCondition(status: ProxyStatus, type: ConditionType): Condition | undefined {

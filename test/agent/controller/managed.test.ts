@@ -185,12 +185,36 @@ describe('a dead machine', () => {
   test('that vanished is made again, and an event says so', async () => {
     const world = await running();
     world.provider.machines.clear();
+    await world.passes(1);
+    expect(world.condition('Healthy')).toBe('False/InstanceGone');
+    expect(world.status.phase).toBe('Unhealthy');
     await world.pass();
     expect(world.status.providerID).toBeUndefined();
     expect(world.status.ip).toBeUndefined();
     await world.settle();
     expect(world.provider.made).toBe(2);
-    expect(world.eventReasons).toEqual(['InstanceGone', 'Created', 'Running']);
+    expect(world.eventReasons).toEqual(['InstanceGone', 'Replacing', 'Created', 'Running']);
+  });
+
+  test('that is said once to be gone, by mistake, goes on', async () => {
+    const world = await running();
+    world.provider.failNext('get', 'NotFound');
+    await world.passes(1);
+    await world.settle();
+    expect(world.status.phase).toBe('Ready');
+    expect(world.provider.made).toBe(1);
+    expect(world.condition('Provisioned')).toBe('True/Created');
+  });
+
+  test('in a state that nobody knows is told in the words of its provider', async () => {
+    const world = await running();
+    world.provider.only.unknown = 'queued';
+    await world.passes(1);
+    expect(world.condition('Healthy')).toBe('False/InstanceStopped');
+    expect(world.message('Healthy')).toMatch(/is Stopped \(queued\)$/);
+    expect(world.provider.made).toBe(1);
+    await world.pass();
+    expect(world.message('Provisioned')).toMatch(/is Stopped \(queued\)$/);
   });
 
   test('whose successors die as well is replaced ever more slowly', async () => {

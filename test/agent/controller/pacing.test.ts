@@ -66,7 +66,7 @@ describe('creations at a provider', () => {
     expect(world.condition('Provisioned')).toBe('True/Created');
     await world.clock.advance(10_000);
     world.provider.machines.clear();
-    await world.passes(1);
+    await world.passes(2);
     world.writes.length = 0;
     expect((await world.pass()).requeueAfterMs).toBeGreaterThan(20_000);
     await world.pass();
