@@ -18,7 +18,7 @@ import type { Verbs } from '../api/verbs/verbs.ts';
 import { type JsonObject, objects, sameJson, strings } from '../json.ts';
 import type { Change, ObjectRef, ObjectStore } from '../storage/object-store.ts';
 import { CRD_STORAGE } from './api-resource.ts';
-import { crdNames, customResources, storageVersion } from './custom-resources.ts';
+import { crdNames, customResources, storageVersion, storedResource } from './custom-resources.ts';
 import type { ResourceRegistry } from './resource-registry.ts';
 
 const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
@@ -62,13 +62,10 @@ function syncDefinition(deps: CrdControllerDeps, crd: JsonObject): void {
   const name = nameOf(crd);
   // A later change follows and does the work.
   if (store.get(crdRef(name)) !== crd) return;
-  const resources = customResources(crd);
   const clash = nameClash(registry, crd);
-  if (clash === undefined) registry.replaceCustom(name, resources);
+  if (clash === undefined) registry.replaceCustom(name, customResources(crd));
   if (isDeleting(crd)) {
-    // Every version shows all of the objects.
-    const [first] = resources;
-    if (first !== undefined) verbs.deleteCollection(first, {}, {});
+    verbs.deleteCollection(storedResource(crd), {}, {});
     releaseWhenEmpty(deps, crd);
     return;
   }

@@ -29,11 +29,19 @@ export function crdNames(crd: JsonObject): CrdNames {
   };
 }
 
-/** The version in which objects are stored. */
+/** The name of the version in which objects are stored. */
 export function storageVersion(crd: JsonObject): string {
+  return stringAt(storedAs(crd), 'name');
+}
+
+/** The resource in its stored version, which is there even when no version is served any more. */
+export function storedResource(crd: JsonObject): ApiResource {
+  return customResource(crd, objectAt(crd, 'spec'), storedAs(crd));
+}
+
+function storedAs(crd: JsonObject): JsonObject {
   const versions = objects(objectAt(crd, 'spec').versions);
-  const stored = versions.find((version) => version.storage === true);
-  return stored === undefined ? '' : stringAt(stored, 'name');
+  return versions.find((version) => version.storage === true) ?? {};
 }
 
 /** Throws for a schema that does not compile; validation keeps those from being stored. */

@@ -193,6 +193,18 @@ describe('a CustomResourceDefinition', () => {
     expect(refusal(() => verbs.get(crds, '', name)).code).toBe(404);
   });
 
+  it('takes its objects along when none of its versions is served any more', () => {
+    const { verbs, resource, store, widgets } = setUp();
+    const crds = resource('apiextensions.k8s.io', 'customresourcedefinitions');
+    const name = 'widgets.test.example.com';
+    verbs.create(widgets, 'default', widget('w'), {});
+    const unserved = [{ op: 'replace', path: '/spec/versions/0/served', value: false }];
+    verbs.patch(crds, '', name, 'json', unserved, {});
+    verbs.delete(crds, '', name, {});
+    expect(refusal(() => verbs.get(crds, '', name)).code).toBe(404);
+    expect(store.count(name)).toBe(0);
+  });
+
   it('waits for names that another one uses', () => {
     const { verbs, resource, registry } = setUp();
     const crds = resource('apiextensions.k8s.io', 'customresourcedefinitions');
