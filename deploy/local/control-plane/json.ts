@@ -63,3 +63,13 @@ export function sameJson(left: JsonValue | undefined, right: JsonValue | undefin
   if (keys.length !== Object.keys(right).length) return false;
   return keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]));
 }
+
+/** JSON text with sorted keys: equal values have equal texts. */
+export function canonicalJson(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const entries = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(own(value, key) ?? null)}`);
+  return `{${entries.join(',')}}`;
+}

@@ -1,6 +1,6 @@
 /** Which fields an object has, and which differ between two objects, as sets of paths. */
-import { isJsonObject, type JsonValue, sameJson } from '../json.ts';
-import { canonicalJson, itemKeys } from '../schema/list-items.ts';
+import { canonicalJson, isJsonObject, type JsonValue, sameJson } from '../json.ts';
+import { itemKeys } from '../schema/list-items.ts';
 import { anyNode, type SchemaNode } from '../schema/schema-node.ts';
 import { EMPTY_SET, type FieldSet, fieldSet, LEAF_SET } from './field-set.ts';
 

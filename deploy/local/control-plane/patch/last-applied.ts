@@ -3,8 +3,15 @@
  * to the other and back, so kubectl takes over what it wrote there, and the annotation goes along.
  */
 import { Buffer } from 'node:buffer';
-import { isJsonObject, type JsonObject, type JsonValue, objectOf, own, setOwn } from '../json.ts';
-import { canonicalJson } from '../schema/list-items.ts';
+import {
+  canonicalJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  objectOf,
+  own,
+  setOwn,
+} from '../json.ts';
 import type { SchemaNode } from '../schema/schema-node.ts';
 import { EMPTY_SET, type FieldSet, subtractSet } from './field-set.ts';
 import { compareFields, fieldsOf } from './field-walk.ts';

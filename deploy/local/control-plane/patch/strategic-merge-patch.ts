@@ -3,8 +3,14 @@
  * patch, but lists with a merge key (or the merge strategy) merge item by item, and directives
  * (`$patch`, `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`) steer it.
  */
-import { isJsonObject, type JsonObject, type JsonValue, own, setOwn } from '../json.ts';
-import { canonicalJson } from '../schema/list-items.ts';
+import {
+  canonicalJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  own,
+  setOwn,
+} from '../json.ts';
 import { anyNode, type SchemaNode } from '../schema/schema-node.ts';
 import { type Identify, orderItems } from './list-order.ts';
 import { PatchError } from './patch-error.ts';

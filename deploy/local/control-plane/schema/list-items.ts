@@ -1,5 +1,5 @@
 /** Lists that are sets or maps: their keys, their duplicates, and which old item is which. */
-import { isJsonObject, type JsonObject, type JsonValue, own } from '../json.ts';
+import { canonicalJson, isJsonObject, type JsonObject, type JsonValue, own } from '../json.ts';
 import { duplicate, type FieldError } from './field-error.ts';
 import type { SchemaNode } from './schema-node.ts';
 
@@ -57,14 +57,4 @@ export function listDuplicates(
     seen.add(text);
   }
   return errors;
-}
-
-/** JSON text with sorted keys: equal values have equal texts. */
-export function canonicalJson(value: JsonValue): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (!isJsonObject(value)) return JSON.stringify(value);
-  const entries = Object.keys(value)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonicalJson(own(value, key) ?? null)}`);
-  return `{${entries.join(',')}}`;
 }

@@ -13,7 +13,7 @@ export const plainStrategy: Strategy = {
 /** Stored and shown, but nothing here forwards to a service: it gets no address. */
 export const serviceStrategy: Strategy = { ...plainStrategy, nameRule: 'label' };
 
-/** RBAC names may hold colons and upper case; who grants what cannot change. */
+/** RBAC names may hold colons and upper case. */
 export const rbacStrategy: Strategy = { ...plainStrategy, nameRule: 'path-segment' };
 
 /** Leader election relies on stale updates being refused. */
