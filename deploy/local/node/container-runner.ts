@@ -10,7 +10,7 @@ import { type Child, type ChildDeps, type Exit, startChild } from '../process/ch
 import { boundLog, type LogFile, openLogFile } from '../process/log-file.ts';
 import { nextBackoffMs } from './backoff.ts';
 import { expand } from './container-env.ts';
-import type { ContainerPlace, ImageAdapter } from './image.ts';
+import type { ContainerPlace, ImageAdapter, Invocation } from './image.ts';
 import {
   type ContainerReport,
   type ContainerState,
@@ -111,9 +111,11 @@ async function runOnce(deps: RunnerDeps, image: ImageAdapter, tell: Tell): Promi
   try {
     mkdirSync(dirname(deps.logPath), { recursive: true });
     log = openLogFile(deps.logPath, place.owner);
-    const child = await start(deps, image, log);
+    const invocation = prepare(deps, image);
+    const child = await start(deps, invocation, log);
     deps.event('Normal', 'Started', `Started container ${place.container.name}`);
     const exit = await watchOver(deps, child, log, tell, startedAtMs);
+    invocation.cleanUp?.();
     const reason = exit.exitCode === 0 ? 'Completed' : 'Error';
     const message = exit.exitCode === 0 ? {} : { message: log.tail(5).join('\n') };
     const finishedAtMs = clock.now();
@@ -141,14 +143,18 @@ async function runOnce(deps: RunnerDeps, image: ImageAdapter, tell: Tell): Promi
   }
 }
 
-function start(deps: RunnerDeps, image: ImageAdapter, log: LogFile): Promise<Child> {
-  const { pod, container, env, owner, folder } = deps.place;
+function prepare({ place }: RunnerDeps, image: ImageAdapter): Invocation {
+  const { container, env } = place;
   const expanded = {
     ...container,
     command: container.command.map((part) => expand(part, env)),
     args: container.args.map((part) => expand(part, env)),
   };
-  const { command, args } = image.prepare({ ...deps.place, container: expanded });
+  return image.prepare({ ...place, container: expanded });
+}
+
+function start(deps: RunnerDeps, { command, args }: Invocation, log: LogFile): Promise<Child> {
+  const { pod, container, env, owner, folder } = deps.place;
   return startChild(deps.child, {
     name: `${pod.metadata.namespace}/${pod.metadata.name}/${container.name}`,
     command,

@@ -21,6 +21,8 @@ export interface ContainerPlace {
 export interface Invocation {
   readonly command: string;
   readonly args: readonly string[];
+  /** Removes what the process leaves outside of the container's folder; called after its end. */
+  cleanUp?(): void;
 }
 
 export interface ImageAdapter {

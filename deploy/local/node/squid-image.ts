@@ -3,7 +3,8 @@
  * root the process is started as the image's unprivileged user at once: a Squid that drops
  * its privileges by itself could no longer open `/dev/stdout`.
  */
-import { chownSync, readFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { chownSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, join } from 'node:path';
 import { isProgram } from '../process/program.ts';
 import { type ContainerPlace, ContainerStartError, type ImageAdapter } from './image.ts';
@@ -20,6 +21,8 @@ const SQUID_PROGRAMS = new Set(['squid', 'entrypoint.sh']);
 
 /** Accounts that distributions run Squid as; the last exists everywhere. */
 const SQUID_USERS = ['proxy', 'squid', 'nobody'];
+/** Where Linux keeps POSIX shared memory. */
+const SHARED_MEMORY = '/dev/shm';
 const USUAL_FOLDERS = ['/usr/sbin', '/usr/local/sbin', '/usr/bin', '/usr/local/bin'];
 
 /** Whether an image is one that this adapter plays. */
@@ -37,9 +40,33 @@ export function findSquid(path: string, given?: string): string | undefined {
 /** Makes the adapter around the Squid at `program`. */
 export function createSquidImage(program: string): ImageAdapter {
   return {
-    prepare: (place) => ({ command: program, args: prepareArgs(place) }),
+    prepare(place) {
+      const service = serviceName(place);
+      return {
+        command: program,
+        args: ['-n', service, ...prepareArgs(place)],
+        cleanUp: () => removeSharedMemory(service),
+      };
+    },
     defaultOwner: squidOwner,
   };
+}
+
+/**
+ * Squid names its shared memory by its service. The default is one name for the whole machine, by
+ * which a Squid takes away that of another, or cannot start when it belongs to another user.
+ */
+function serviceName({ pod, container }: ContainerPlace): string {
+  const hash = createHash('sha256').update(`${pod.metadata.uid}/${container.name}`);
+  return `egress${hash.digest('hex').slice(0, 16)}`;
+}
+
+/** A Squid that was killed leaves it behind. */
+function removeSharedMemory(service: string): void {
+  const left = existsSync(SHARED_MEMORY) ? readdirSync(SHARED_MEMORY) : [];
+  for (const name of left.filter((one) => one.startsWith(`${service}-`))) {
+    rmSync(join(SHARED_MEMORY, name), { force: true });
+  }
 }
 
 function prepareArgs(place: ContainerPlace): string[] {
