@@ -74,7 +74,11 @@ export function assemble(parts: Parts): Readonly<Record<string, Loop>> {
     );
     const lead = (leadership: Leadership) =>
       act({ ...parts, providers, reloads, feedback, installation, leadership });
-    if (!config.leaderElect) return lead(soleLeadership(clock, signal));
+    if (!config.leaderElect) {
+      const leadership = soleLeadership(clock, signal);
+      telemetry.election.becameLeader(leadership.term);
+      return lead(leadership);
+    }
     await runElection({
       ...time,
       store: createLeaseStore({ client: cluster.client, namespace: config.homeNamespace }),

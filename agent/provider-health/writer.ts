@@ -50,7 +50,7 @@ const objectSchema = z.object({
     uid: z.string(),
     labels: z.record(z.string(), z.string()).default({}),
   }),
-  status: z.unknown(),
+  status: z.unknown().optional(),
 });
 type StoredObject = z.infer<typeof objectSchema>;
 
