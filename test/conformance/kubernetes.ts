@@ -87,7 +87,9 @@ async function startNode(api: ControlPlane, closing: AsyncDisposableStack): Prom
   const folder = mkdtempSync(join(tmpdir(), 'conformance-'));
   closing.defer(() => rmSync(folder, { recursive: true, force: true }));
   const stackId = `conformance-${process.pid}-${opened++}`;
-  closing.defer(() => killAll(clock, () => markedProcesses(stackId)));
+  closing.defer(async () => {
+    await killAll(clock, () => markedProcesses(stackId));
+  });
   const client = createLocalClient(tokenAccess(api.url, api.caPem, api.adminToken));
   closing.defer(() => client.close());
   await installManifests({ client, clock }, ROOT, AbortSignal.timeout(10_000));

@@ -8,12 +8,31 @@ const answer = (code: number, reason: string, message = 'why') =>
 const quota =
   'pods "p" is forbidden: exceeded quota: pods, requested: pods=1, used: pods=3, limited: pods=3';
 
+const rbac =
+  'pods is forbidden: User "exceeded quota: x" cannot create resource "pods" in API group ""';
+const failedQuota = 'pods "p" is forbidden: failed quota: q: must specify limits.cpu for: squid';
+const noStatus = 'pods "p" is forbidden: status unknown for quota: q, resources: pods';
+const noAccount =
+  'pods "p" is forbidden: error looking up service account a/default: serviceaccount "default" not found';
+const ending =
+  'pods "p" is forbidden: unable to create new content in namespace a because it is being terminated';
+const gone = 'pods "p" not found';
+
 test.each<[string, ProviderOp, unknown, string]>([
-  ['404', 'get', answer(404, 'NotFound'), 'NotFound'],
-  ['404', 'create', answer(404, 'NotFound'), 'Transient'],
-  ['404', 'list', answer(404, 'NotFound'), 'Transient'],
+  ['404', 'get', answer(404, 'NotFound', gone), 'NotFound'],
+  ['404', 'create', answer(404, 'NotFound', gone), 'Transient'],
+  ['404', 'list', answer(404, 'NotFound', gone), 'Transient'],
+  ['404 of a proxy', 'get', errorFromResponse('GET /x', 404, '404 page not found'), 'Transient'],
+  ['404 without a name', 'get', answer(404, 'NotFound', 'not found'), 'Transient'],
   ['403 by RBAC', 'create', answer(403, 'Forbidden', 'pods is forbidden: no'), 'Permanent'],
   ['403 by quota', 'create', answer(403, 'Forbidden', quota), 'QuotaExceeded'],
+  ['403 by a quota in a name', 'create', answer(403, 'Forbidden', rbac), 'Permanent'],
+  ['403 by a quota without limits', 'create', answer(403, 'Forbidden', failedQuota), 'Permanent'],
+  ['403 in a new namespace', 'create', answer(403, 'Forbidden', noAccount), 'Transient'],
+  ['403 by a new quota', 'create', answer(403, 'Forbidden', noStatus), 'Transient'],
+  ['403 in an ending namespace', 'create', answer(403, 'Forbidden', ending), 'Transient'],
+  ['408', 'get', answer(408, 'Timeout'), 'Transient'],
+  ['413', 'create', answer(413, 'RequestEntityTooLarge'), 'Permanent'],
   ['400', 'create', answer(400, 'BadRequest'), 'Permanent'],
   ['401', 'get', answer(401, 'Unauthorized'), 'Permanent'],
   ['405', 'get', answer(405, 'MethodNotAllowed'), 'Permanent'],

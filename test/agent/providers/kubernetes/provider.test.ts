@@ -61,18 +61,33 @@ describe('create', () => {
   });
 
   test.each([
-    ['pod', 'pods'],
-    ['ConfigMap', 'configmaps'],
-  ])('refuses a %s of somebody else under its name', async (_what, plural) => {
+    ['pod of another Proxy', 'pods', 'uid', 'other'],
+    ['pod of another installation', 'pods', 'installation', 'other'],
+    ['pod without the mark', 'pods', 'managed', 'false'],
+    ['ConfigMap of another Proxy', 'configmaps', 'uid', 'other'],
+    ['ConfigMap of another installation', 'configmaps', 'installation', 'other'],
+  ])('refuses a %s under its name', async (_what, plural, label, value) => {
     await provider.create(request, signal);
     const object = kube.objects.get(`${plural}/${ID}`);
     if (object === undefined) throw new Error('not made');
-    object.metadata.labels = { 'proxy-operator-managed': 'true', 'proxy-operator-uid': 'other' };
+    object.metadata.labels = { ...object.metadata.labels, [`proxy-operator-${label}`]: value };
     object.metadata.ownerReferences = [];
     await expect(provider.create(request, signal)).rejects.toMatchObject({
       class: 'Permanent',
       message: expect.stringMatching(/belongs to somebody else/),
     });
+  });
+
+  test('goes on when the configuration of an earlier pod is collected meanwhile', async () => {
+    await provider.create(request, signal);
+    kube.objects.delete(`pods/${ID}`);
+    kube.before = ({ method, path }) => {
+      if (method === 'DELETE' && path.includes('/configmaps')) {
+        kube.objects.delete(`configmaps/${ID}`);
+      }
+    };
+    expect(await provider.create(request, signal)).toBe(ID);
+    expect(configMap()?.metadata.ownerReferences?.[0]?.uid).toBe(podUid());
   });
 
   test('never adopts a pod that is being deleted', async () => {
@@ -145,6 +160,53 @@ describe('delete', () => {
     };
     await expect(provider.delete(ID, signal)).rejects.toMatchObject({ class: 'Transient' });
     expect(kube.objects.has(`pods/${ID}`)).toBe(true);
+  });
+});
+
+describe('disown', () => {
+  test('takes off the whole mark and nothing else; a pod that is gone is fine', async () => {
+    const patches: KubeRequest[] = [];
+    kube.before = (sent) => {
+      if (sent.method !== 'PATCH') return;
+      patches.push(sent);
+      throw refusal(sent, 404, 'NotFound', `pods "${request.name}" not found`);
+    };
+    await provider.disown(ID, signal);
+    const labels = {
+      'proxy-operator-managed': null,
+      'proxy-operator-uid': null,
+      'proxy-operator-installation': null,
+    };
+    expect(patches).toMatchObject([
+      { contentType: 'application/merge-patch+json', body: { metadata: { labels } } },
+    ]);
+  });
+});
+
+describe('a 404 that is not the API server’s', () => {
+  test.each(['get', 'delete', 'disown'] as const)('does not end a machine in %s', async (op) => {
+    await provider.create(request, signal);
+    failOnce(op === 'disown' ? 'PATCH' : 'GET', 'pods', 404, '', '404 page not found');
+    await expect(provider[op](ID, signal)).rejects.toMatchObject({ class: 'Transient', op });
+  });
+});
+
+describe('the log', () => {
+  test('tells each call once, with its outcome and without user-data', async () => {
+    const lines: object[] = [];
+    const log = { debug: (fields: object) => void lines.push(fields) };
+    provider = createKubernetesProvider(configWith(), { client: kube, log });
+    await provider.create({ ...request, cloudInit: 'SENTINEL' }, signal);
+    await provider.get(ID, signal);
+    await provider.listByTag(signal);
+    await expect(provider.get('x', signal)).rejects.toThrow();
+    expect(lines).toMatchObject([
+      { provider: 'local', op: 'create', id: ID },
+      { op: 'get', id: ID, state: 'Provisioning' },
+      { op: 'list', count: 1 },
+      { op: 'get', id: 'x', errorClass: 'Permanent' },
+    ]);
+    expect(JSON.stringify(lines)).not.toContain('SENTINEL');
   });
 });
 
