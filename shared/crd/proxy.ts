@@ -261,7 +261,7 @@ export const proxyStatusSchema = z
       .array(conditionSchema)
       .optional()
       .meta({
-        description: 'Provisioned, Healthy and their summary Ready.',
+        description: 'Provisioned, Healthy, Draining while that goes on, and the summary Ready.',
         'x-kubernetes-list-type': 'map',
         'x-kubernetes-list-map-keys': ['type'],
       }),
