@@ -117,7 +117,8 @@ class OrphanSweeper implements Sweeper {
     for (const provider of providers) {
       results.push(await this.#sweepProvider(provider, known, signal));
     }
-    return results.find((each) => each === 'held') ?? results.find(isPartial) ?? 'completed';
+    const worst = (['held', 'partial'] as const).find((each) => results.includes(each));
+    return worst ?? 'completed';
   }
 
   #refusal(): string | undefined {
@@ -234,8 +235,4 @@ class OrphanSweeper implements Sweeper {
       this.#deps.observer.providerForgotten(name);
     }
   }
-}
-
-function isPartial(result: SweepResult): boolean {
-  return result === 'partial';
 }
