@@ -85,7 +85,7 @@ export async function runCompeting(options: RunOptions): Promise<CompetingReport
     table: told.join('\n'),
     fleet: fleet.done,
     made: machines.made,
-    died: machines.died,
+    died: machines.dead.size,
     problems,
   };
 }

@@ -116,7 +116,8 @@ export async function runKills(options: RunOptions): Promise<KillsReport> {
   const agent = await world.startAgent('agent', relay);
   const problems = await settle({ world, machines, fleet, agents: ['agent'] });
   await agent.stop(5_000);
-  const { made, died } = machines;
+  const { made, dead } = machines;
+  const died = dead.size;
   return { kills, table: coverageTable(kills), fleet: fleet.done, made, died, problems };
 }
 

@@ -8,6 +8,7 @@ const SETTLE_MS_MAX = 90_000;
 const POLL_MS = 200;
 /** So often in a row all must be well: what is right for a moment may be on its way elsewhere. */
 const CALM_POLLS = 10;
+const DEATHS_SHOWN_MAX = 5;
 
 export interface Settling {
   readonly world: Pick<AgentWorld, 'logTail'>;
@@ -36,7 +37,16 @@ export async function settle(settling: Settling): Promise<string[]> {
 }
 
 /** A machine has a reason: a creation, an edit, or the death of the one before it. */
-function tooMany({ made, died }: MachineWatch, { asked }: Fleet): string[] {
-  if (made <= asked + died) return [];
-  return [`${made} machines were made, for ${asked} creations and edits and ${died} that died`];
+function tooMany({ made, dead }: MachineWatch, { asked, done }: Fleet): string[] {
+  const problems: string[] = [];
+  if (made > asked + dead.size) {
+    problems.push(
+      `${made} machines were made, for ${asked} creations and edits and ${dead.size} that died`,
+    );
+  }
+  if (dead.size > done.kill) {
+    const how = [...dead.values()].slice(-DEATHS_SHOWN_MAX);
+    problems.push(`${dead.size} machines died, ${done.kill} were killed:`, ...how);
+  }
+  return problems;
 }

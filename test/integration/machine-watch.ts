@@ -28,8 +28,8 @@ export interface MachineWatch {
   readonly faults: readonly string[];
   /** Machines so far. */
   readonly made: number;
-  /** Machines that ended by themselves. */
-  readonly died: number;
+  /** Machines that ended though nobody had asked for it, each with how. */
+  readonly dead: ReadonlyMap<string, string>;
   /** Machines that exist now, terminating ones included. */
   readonly present: number;
   /** UIDs of pods that run now and are not on their way out. */
@@ -49,7 +49,7 @@ export function watchMachines(kube: KubeClient): MachineWatch {
   const { signal } = stopping;
   const pods = new Map<string, JsonObject>();
   const seen = new Set<string>();
-  const dead = new Set<string>();
+  const dead = new Map<string, string>();
   const faults: string[] = [];
 
   function onChange(uid: string, pod: JsonObject | undefined): void {
@@ -59,7 +59,7 @@ export function watchMachines(kube: KubeClient): MachineWatch {
     }
     pods.set(uid, pod);
     seen.add(uid);
-    if (['Failed', 'Succeeded'].includes(phaseOf(pod)) && !isDeleting(pod)) dead.add(uid);
+    if (ENDED.has(phaseOf(pod)) && !isDeleting(pod) && !dead.has(uid)) dead.set(uid, howOf(pod));
     const owner = ownerOf(pod);
     const twins = [...pods.values()].filter((one) => ownerOf(one) === owner && !isDeleting(one));
     if (twins.length > 1) {
@@ -76,9 +76,7 @@ export function watchMachines(kube: KubeClient): MachineWatch {
     get made() {
       return seen.size;
     },
-    get died() {
-      return dead.size;
-    },
+    dead,
     get present() {
       return pods.size;
     },
@@ -117,6 +115,16 @@ async function list(kube: KubeClient, path: string): Promise<JsonObject[]> {
 }
 
 const phaseOf = (object: JsonObject) => stringAt(objectAt(object, 'status'), 'phase');
+const ENDED: ReadonlySet<string> = new Set(['Failed', 'Succeeded']);
+const HOW_LENGTH_MAX = 300;
+
+/** Exit code and last words. */
+function howOf(pod: JsonObject): string {
+  const container = objects(objectAt(pod, 'status')['containerStatuses'])[0] ?? {};
+  const { exitCode, message } = objectAt(objectAt(container, 'state'), 'terminated');
+  return `${nameOf(pod)}: exit code ${exitCode ?? '?'}: ${String(message).slice(-HOW_LENGTH_MAX)}`;
+}
+
 const isRunning = (pod: JsonObject) => phaseOf(pod) === 'Running' && !isDeleting(pod);
 
 function unwanted(proxies: JsonObject[], living: ReadonlyMap<string, Wish>): string[] {
