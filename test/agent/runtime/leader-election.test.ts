@@ -72,7 +72,7 @@ describe('acquiring', () => {
     expect(new Set(server.history.map(({ term }) => term))).toEqual(new Set([START_TERM]));
   });
 
-  test('a silent holder is over after its lease duration by the watcher’s own clock', async () => {
+  test('a silent holder is over after its lease duration by the clock of who watches', async () => {
     // Renewed an age ago, as the wall clocks have it: that proves nothing.
     server.put(recordOf('gone', { renewedAtMs: 1, leaseDurationSeconds: 30 }));
     const b = start('b', { skewMs: 86_400_000 });
@@ -428,7 +428,7 @@ describe('ending', () => {
   });
 });
 
-test('a stop that comes together with the win gives the lease back and begins nothing', async () => {
+test('a stop that comes with the win gives the lease back and begins nothing', async () => {
   const stop = new AbortController();
   const store = server.storeOf(world);
   const lead = vi.fn();
