@@ -14,7 +14,7 @@ import type { Draft } from './draft.ts';
 import { drain, endDrain } from './drain.ts';
 import { unknownProvider } from './failure.ts';
 import { pollDelayMs } from './intervals.ts';
-import { drainUnlessDown } from './replacement.ts';
+import { drainUnlessDown, unconfirmedGone } from './replacement.ts';
 import { describeOwner, findUnrecorded, intendedHash, isOwn, type Step } from './step.ts';
 
 const FAILURE_PREFIX = 'cleanup fails';
@@ -57,7 +57,9 @@ async function removeMachine(step: Step): Promise<ReconcileResult> {
   const id = await findMachine(step);
   if (id === undefined) return release(step, 'Deleted', 'there was no instance');
   const found = await lookUp(step, id);
-  if (found === 'gone') return release(step, 'Deleted', `${id} is gone`);
+  if (found === 'gone') {
+    return doubt(step, id) ?? release(step, 'Deleted', `${id} is gone`);
+  }
   if (found !== 'unreachable' && !isOwn(step, found)) {
     return release(step, 'Deleted', oursIsGone(step, found));
   }
@@ -73,7 +75,7 @@ async function removeMachine(step: Step): Promise<ReconcileResult> {
   if (found === 'unreachable') return release(step, 'Deleted', `${id} was deleted, unseen`);
   endDrain(step, instance);
   draft.clearAddress('Deleting', 'the instance is being deleted');
-  const note = `instance ${id} is being deleted`;
+  const note = beingDeleted(id);
   if (draft.setProvisioned('False', 'Deleting', note)) {
     draft.tell({ type: 'Normal', reason: 'Deleting', action: 'Delete', note });
   }
@@ -85,7 +87,9 @@ async function leaveMachine(step: Step): Promise<ReconcileResult> {
   const id = await findMachine(step);
   if (id === undefined) return release(step, 'Orphaned', 'there was no instance');
   const found = await lookUp(step, id);
-  if (found === 'gone') return release(step, 'Orphaned', `${id} is gone already`);
+  if (found === 'gone') {
+    return doubt(step, id) ?? release(step, 'Orphaned', `${id} is gone already`);
+  }
   if (found !== 'unreachable' && !isOwn(step, found)) {
     // Our own mark may be off already: a crash between that and the release.
     const note = found.uid === '' ? `${id} is left running as asked` : oursIsGone(step, found);
@@ -93,6 +97,16 @@ async function leaveMachine(step: Step): Promise<ReconcileResult> {
   }
   await step.provider.disown(id, step.signal);
   return release(step, 'Orphaned', `${id} is left running as asked, without our mark`);
+}
+
+function beingDeleted(id: string): string {
+  return `instance ${id} is being deleted`;
+}
+
+/** Only what was deleted here is believed to be gone the first time that it is said. */
+function doubt(step: Step, id: string): ReconcileResult | undefined {
+  const provisioned = findCondition(step.draft.status, 'Provisioned');
+  return provisioned?.message === beingDeleted(id) ? undefined : unconfirmedGone(step, id);
 }
 
 function oursIsGone(step: Step, found: Instance): string {

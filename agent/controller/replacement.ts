@@ -32,7 +32,8 @@ async function getInstance(step: Step, providerID: string): Promise<Instance | u
   // Whoever is leased this proxy would be sent to somebody else's machine.
   step.draft.clearAddress('NotProbed', 'the recorded instance is not of this Proxy');
   const at = { op: 'get', provider: step.provider.name } as const;
-  throw new ProviderError('Permanent', at, describeOwner(step, instance));
+  const remedy = 'deleting this Proxy releases it, and another one can be made';
+  throw new ProviderError('Permanent', at, `${describeOwner(step, instance)}; ${remedy}`);
 }
 
 async function lookUp(step: Step, providerID: string): Promise<Instance | undefined> {
@@ -67,11 +68,7 @@ function comingUp(step: Step, instance: Instance): ReconcileResult {
 
 function replaceVanished(step: Step, providerID: string): ReconcileResult {
   const { draft } = step;
-  const found = {
-    id: providerID,
-    reason: 'InstanceGone',
-    note: `instance ${providerID} is gone, deleted by somebody else`,
-  };
+  const found = foundGone(providerID);
   const waiting = unconfirmed(step, found) ?? held(step, found);
   if (waiting !== undefined) return waiting;
   const note = `making a new instance: ${found.note}`;
@@ -115,6 +112,18 @@ function foundDown({ id, state, detail }: DownInstance): Finding {
   return { id, reason: `Instance${state}`, note: `instance ${id} is ${state}${word}` };
 }
 
+function foundGone(id: string): Finding {
+  return { id, reason: 'InstanceGone', note: `instance ${id} is gone, deleted by somebody else` };
+}
+
+/**
+ * When to look again for a machine that is said to be gone though nobody here deleted it; undefined
+ * when it is certain. What is forgotten by mistake runs on, and costs.
+ */
+export function unconfirmedGone(step: Step, providerID: string): ReconcileResult | undefined {
+  return unconfirmed(step, foundGone(providerID));
+}
+
 /**
  * A machine that is called dead is shown as unhealthy at once, and is taken for dead when the
  * provider says so again a moment later: a single odd answer must not cost a machine. Answers when
@@ -156,7 +165,9 @@ export async function removeForReplacement(
 ): Promise<ReconcileResult | undefined> {
   const { draft } = step;
   const instance = await getInstance(step, providerID);
-  if (instance === undefined) return undefined;
+  if (instance === undefined) {
+    return draft.isReplacing() ? undefined : unconfirmedGone(step, providerID);
+  }
   if (!draft.isReplacing()) {
     const waiting = drainUnlessDown(step, instance, 'Replacement');
     if (waiting !== undefined) return waiting;

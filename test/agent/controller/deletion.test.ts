@@ -84,6 +84,16 @@ describe('deletion', () => {
     expect(world.proxy).toBeUndefined();
   });
 
+  test.each(['Delete', 'Orphan'])('does not believe one odd NotFound (%s)', async (policy) => {
+    const world = await running({ deletionPolicy: policy });
+    world.provider.failNext('get', 'NotFound');
+    world.delete();
+    await world.settle();
+    expect(world.proxy).toBeUndefined();
+    const left = [...world.provider.machines.values()].map(({ disowned }) => disowned);
+    expect(left).toEqual(policy === 'Orphan' ? [true] : []);
+  });
+
   test('never gives up and never latches on a permanent failure', async () => {
     const world = await running();
     world.delete();

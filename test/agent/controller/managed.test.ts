@@ -121,6 +121,15 @@ describe('an edit', () => {
     expect(world.condition('Provisioned')).toBe('True/Created');
   });
 
+  test('is not begun with a second machine for one odd NotFound', async () => {
+    const world = await running();
+    world.provider.failNext('get', 'NotFound');
+    world.edit({ placement: { zone: 'b' } });
+    await world.settle();
+    expect(world.provider.machines.size).toBe(1);
+    expect(world.provider.only.id).toMatch(/^zones\/b\//);
+  });
+
   test('rotating a cloud-init Secret replaces the machine', async () => {
     const world = new World(managed({ cloudInit: { secretRef: { name: 's' } } }));
     world.secrets.set('crawl/s', { data: { 'user-data': 'one' } });
