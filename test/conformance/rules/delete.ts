@@ -1,6 +1,6 @@
 /** Delete and disown: all of a machine goes, or all of it stays and is nobody's. */
 import { expect } from 'vitest';
-import type { Rule } from '../world.ts';
+import { failure, type Rule } from '../world.ts';
 
 export const DELETE_RULES: readonly Rule[] = [
   {
@@ -67,6 +67,7 @@ export const DELETE_RULES: readonly Rule[] = [
       expect((await world.listed()).has(id)).toBe(false);
       const after = await world.restarted().get(id, world.signal);
       expect(after).toMatchObject({ state: 'Running', ip: before.ip, uid: '', installation: '' });
+      await failure(world.provider.create(request, world.signal), 'Permanent');
       expect(await world.backend.machines(request.name)).toHaveLength(1);
     },
   },
