@@ -108,6 +108,7 @@ class OrphanSweeper implements Sweeper {
       observer.refused(reason);
       return 'refused';
     }
+    // Before the machines: one that is released to run on loses its mark while its Proxy still is.
     const known = await this.#known(signal);
     if (known === undefined) return 'failed';
     const providers = this.#deps.providers.list();

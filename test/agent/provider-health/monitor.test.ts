@@ -30,6 +30,7 @@ function setUp(providers: CheckedProvider[], options: Partial<MonitorOptions> = 
   const clock = new FakeClock();
   const told: string[] = [];
   const rounds: string[] = [];
+  const prunes: string[] = [];
   const objects = new Map<string, ProviderHealthStatus>();
   const state = { providers, writeError: undefined as unknown, pruneError: undefined as unknown };
   const writer: HealthWriter = {
@@ -38,6 +39,7 @@ function setUp(providers: CheckedProvider[], options: Partial<MonitorOptions> = 
       objects.set(name, report(objects.get(name)));
     },
     async prune(keep) {
+      prunes.push([...keep].join());
       if (state.pruneError !== undefined) throw state.pruneError;
       const stale = [...objects.keys()].filter((name) => !keep.has(name));
       for (const name of stale) objects.delete(name);
@@ -66,7 +68,7 @@ function setUp(providers: CheckedProvider[], options: Partial<MonitorOptions> = 
   );
   const stop = new AbortController();
   const start = () => monitor.run(stop.signal);
-  return { clock, told, rounds, objects, state, monitor, stop, start };
+  return { clock, told, rounds, prunes, objects, state, monitor, stop, start };
 }
 
 /** Answers one verdict after the other, the last one for ever. */
@@ -236,16 +238,18 @@ describe('objects', () => {
   });
 
   test('follow a reload at once', async () => {
-    const { clock, objects, told, state, monitor, stop, start } = setUp([
+    const { clock, objects, told, prunes, state, monitor, stop, start } = setUp([
       checked('a', scripted(up)),
     ]);
     const done = start();
-    await clock.advance(1_000);
+    await clock.advance(2 * MINUTE_MS + 1_000);
+    expect(prunes).toEqual(['a']);
     state.providers = [checked('b', scripted(up))];
     monitor.refresh();
     await clock.advance(0);
     expect([...objects.keys()]).toEqual(['b']);
     expect(told).toEqual(['gone a/host', 'pruned a']);
+    expect(prunes).toEqual(['a', 'b']);
     stop.abort();
     await done;
   });
