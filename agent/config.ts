@@ -9,6 +9,7 @@ import { delimiter, join } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
 import { FlagReader } from './flag-reader.ts';
 import { type FlagSpec, flagHelp, readFlags } from './flags.ts';
+import type { ElectionTiming } from './runtime/lease.ts';
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFormat = (typeof LOG_FORMATS)[number];
@@ -21,7 +22,6 @@ export interface Config {
   /** Undefined: every namespace. */
   readonly proxyNamespace: string | undefined;
   readonly leaderElect: boolean;
-  /** Of the election: how long a lease holds, when to give up renewing it, how often to try. */
   readonly election: ElectionTiming;
   readonly metricsBind: { readonly host: string | undefined; readonly port: number };
   /** 0: no checks. */
@@ -45,12 +45,6 @@ export interface Config {
   readonly version: string;
   /** Flags that were set to something else than their default. */
   readonly given: readonly string[];
-}
-
-export interface ElectionTiming {
-  readonly leaseDurationMs: number;
-  readonly renewDeadlineMs: number;
-  readonly retryPeriodMs: number;
 }
 
 export type ConfigResult =
