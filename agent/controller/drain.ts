@@ -22,8 +22,8 @@ export interface LeaseReader {
 /**
  * Begins or goes on with the drain of a machine that is to be destroyed, and answers when to look
  * again; undefined: there is nothing (more) to wait for. A machine that cannot be looked at may be
- * in use all the same. The condition stays until `endDrain`, so
- * that a destruction that fails is not preceded by another drain.
+ * in use all the same. The condition stays until `endDrain`, so that a destruction that fails is
+ * not preceded by another drain.
  */
 export function drain(
   step: Step,

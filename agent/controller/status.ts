@@ -82,9 +82,9 @@ const PHASE_OF_UNPROVISIONED: Readonly<Record<ProvisionedReason, ProxyPhase>> = 
 /** Where the proxy is in its life, from its conditions alone. */
 export function computePhase(proxy: Proxy, status: ProxyStatus): ProxyPhase {
   const provisioned = findCondition(status, 'Provisioned');
-  if (provisioned?.status === 'True' && findCondition(status, 'Draining')?.status === 'True') {
-    return 'Draining';
-  }
+  const isDraining = findCondition(status, 'Draining')?.status === 'True';
+  // Once the destruction was tried, what became of it matters more.
+  if (isDraining && provisioned?.reason !== 'Deleting') return 'Draining';
   if (proxy.metadata.deletionTimestamp !== undefined) return 'Deleting';
   if (provisioned === undefined) return 'Pending';
   if (provisioned.status !== 'True') return phaseOf(provisioned.reason);

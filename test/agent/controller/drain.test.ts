@@ -231,6 +231,16 @@ test('a proxy whose spec is put back is Ready again, with the same machine', asy
   expect(world.eventReasons).toEqual(['Draining', 'DrainCancelled']);
 });
 
+test('a machine that is said to start again may be in use, and is cordoned too', async () => {
+  const world = await inUse();
+  world.provider.only.forced = 'Provisioning';
+  await world.pass();
+  world.edit({ port: 9000 });
+  await world.passes(2);
+  expect(world.status.phase).toBe('Draining');
+  expect(destroyed(world)).toBe(false);
+});
+
 test('a replacement without drainSeconds does not wait', async () => {
   const world = await inUse({ drainSeconds: 0 });
   world.edit({ port: 9000 });

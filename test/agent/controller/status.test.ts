@@ -4,6 +4,7 @@ import {
   type NewCondition,
   summarize,
   withCondition,
+  withoutCondition,
 } from '#agent/controller/status.ts';
 import type { ProxyPhase, ProxyStatus } from '#shared/crd/proxy.ts';
 import { findCondition } from '#shared/crd/proxy-status.ts';
@@ -52,6 +53,22 @@ describe('phase', () => {
   });
 });
 
+describe('phase while a drain goes on', () => {
+  const draining: NewCondition = { type: 'Draining', status: 'True', reason: 'R', message: 'd' };
+
+  test.each<[string, string, ProxyPhase]>([
+    ['managed', 'True/Created', 'Draining'],
+    ['managed', 'False/Provisioning', 'Draining'],
+    ['deleting', 'True/Created', 'Draining'],
+    ['deleting', 'False/Deleting', 'Deleting'],
+  ])('of a %s proxy with %s is %s', (kind, provisioned, phase) => {
+    const proxy = kind === 'managed' ? managed() : deleting;
+    const status = withCondition(statusOf(provisioned, 'True/Healthy'), draining, at);
+    expect(computePhase(proxy, status)).toBe(phase);
+    expect(computePhase(proxy, withoutCondition(status, 'Draining'))).not.toBe('Draining');
+  });
+});
+
 describe('conditions', () => {
   const first: NewCondition = { type: 'Healthy', status: 'True', reason: 'A', message: 'a' };
 
@@ -77,11 +94,11 @@ describe('conditions', () => {
         { type: 'Other', status: 'True', reason: 'X', message: '', lastTransitionTime: 't' },
       ],
     };
-    for (const type of ['Ready', 'Healthy', 'Provisioned'] as const) {
+    for (const type of ['Ready', 'Draining', 'Healthy', 'Provisioned'] as const) {
       status = withCondition(status, { ...first, type }, at);
     }
     const types = status.conditions?.map((each) => each.type);
-    expect(types).toEqual(['Provisioned', 'Healthy', 'Ready', 'Other']);
+    expect(types).toEqual(['Provisioned', 'Healthy', 'Draining', 'Ready', 'Other']);
   });
 
   test('cut a message that would not fit', () => {
