@@ -2,10 +2,10 @@
  * The edge as a process: `wrangler dev`, which runs the Worker in the real Workers runtime. Its
  * secrets are in a file of the state directory, its storage too.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock.ts';
-import { StartFault } from './fault.ts';
+import { errnoOf, StartFault } from './fault.ts';
 import { answers, type Part, type PartDeps, startPart, whenAnswering } from './part.ts';
 import { LOOPBACK } from './ports.ts';
 import type { Supervisor } from './process/supervisor.ts';
@@ -56,6 +56,7 @@ export function startEdge(deps: PartDeps, options: EdgeOptions): Edge {
       '.dev.vars: wrangler would take it in place of the tokens of this stack; move it away',
     );
   }
+  requireScratch(root);
   writeSecretFile(
     state.edgeSecrets,
     `DISCOVERY_TOKEN=${tokens.discovery}\nAGENT_TOKEN=${tokens.agent}\n`,
@@ -80,6 +81,18 @@ export function startEdge(deps: PartDeps, options: EdgeOptions): Edge {
       await watching;
     },
   };
+}
+
+/** Wrangler builds in a folder of the checkout, and without it would fail again and again. */
+export function requireScratch(root: string): void {
+  const scratch = join(root, '.wrangler', 'tmp');
+  try {
+    mkdirSync(scratch, { recursive: true });
+    rmdirSync(mkdtempSync(join(scratch, 'probe-')));
+  } catch (cause) {
+    const why = errnoOf(cause) ?? 'unknown error';
+    throw new StartFault(`${scratch}: wrangler must be able to write there (${why})`, { cause });
+  }
 }
 
 /** Command line of `wrangler dev`. Port 0 of the inspector lets two stacks run side by side. */
