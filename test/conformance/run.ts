@@ -1,6 +1,6 @@
 /**
  * `npm run test:conformance -- --provider NAME`: the rules of the provider contract on one backend.
- * Exit code 0 when it keeps them, 1 when it does not or is not in this build, 2 for wrong arguments.
+ * Exit code 0 when it keeps them, 1 when it does not or is not built, 2 for wrong arguments.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -43,7 +43,7 @@ function classOf(error: unknown, op: ProviderOp): ProviderErrorClass {
   if (!(error instanceof KubeError)) return 'Transient';
   switch (error.reason) {
     case 'NotFound':
-      // Only get may say so. From create: the namespace vanished, and with it the Proxy in a moment.
+      // For get alone. From create: the namespace is gone, and with it the Proxy in a moment.
       return op === 'get' && saysNotFound(error) ? 'NotFound' : 'Transient';
     case 'Forbidden':
       if (QUOTA_PATTERN.test(error.message)) return 'QuotaExceeded';
