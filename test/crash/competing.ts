@@ -76,7 +76,7 @@ export async function runCompeting(options: RunOptions): Promise<CompetingReport
     );
   }
   const agents = rivals.map(({ name }) => name);
-  const problems = await settle({ world, machines, fleet, agents });
+  const problems = await settle({ ...parts, ...options, agents });
   problems.push(...electionFaults(parts, unled));
   const counts = Object.entries(disturbances).map(([kind, times]) => `${kind}: ${times}`);
   const told = [...counts, ...tellOf(parts, unled)];

@@ -3,6 +3,7 @@
  * behind, its next start has to make good: one machine for each living Proxy, none for another.
  */
 import type { Child } from '#deploy/local/process/child.ts';
+import { sendSignal } from '#deploy/local/process/kill.ts';
 import { systemClock as clock, type Random } from '#shared/clock.ts';
 import { type AgentWorld, openAgentWorld } from '#test/integration/agent-world.ts';
 import { type ApiProxy, startApiProxy } from '#test/integration/api-proxy.ts';
@@ -15,7 +16,7 @@ import { settle } from './settle.ts';
 import { type SideEffect, sideEffectOf } from './side-effects.ts';
 
 /** The side effect is called for again after this time without it. */
-const NUDGE_MS = 4_000;
+const CAUSE_AGAIN_MS = 3_000;
 const HIT_MS_MAX = 60_000;
 /** An agent that has its answer runs on for up to this long. */
 const AFTER_ANSWER_MS_MAX = 4;
@@ -31,42 +32,37 @@ const CAUSES: Readonly<Record<SideEffect, readonly Act[]>> = {
   'finalizer removed': ['delete'],
 };
 
-/** Kills the agent that runs, once, at the target that is set. */
+/** Kills an agent once, at the target that is set. */
 class Executioner {
   readonly #random: Random;
   #target: Target | undefined;
-  #child: Child | undefined;
-  #struck = Promise.withResolvers<void>();
+  #pid = 0;
 
   constructor(random: Random) {
     this.#random = random;
   }
 
-  /** Resolves when the kill was made. */
-  aim(target: Target, child: Child): Promise<void> {
-    this.#struck = Promise.withResolvers<void>();
+  /** Whether the last kill that was asked for is still to come. */
+  get waits(): boolean {
+    return this.#target !== undefined;
+  }
+
+  aim(target: Target, child: Child): void {
     this.#target = target;
-    this.#child = child;
-    return this.#struck.promise;
+    this.#pid = child.pid;
   }
 
-  /** Whether the agent died at this moment of this side effect. */
+  /** Whether this is the moment; if so the agent is dead now, or is about to be. */
   strike(effect: SideEffect | undefined, moment: Target['moment']): boolean {
-    if (effect === undefined || this.#target?.effect !== effect) return false;
-    if (this.#target.moment !== moment) return false;
-    const child = this.#child;
+    if (this.#target?.effect !== effect || this.#target?.moment !== moment) return false;
     this.#target = undefined;
-    if (child === undefined) return false;
-    if (moment === 'answered') {
-      const delayMs = between(this.#random, 0, AFTER_ANSWER_MS_MAX);
-      void clock.sleep(delayMs).then(() => this.#kill(child));
-    } else this.#kill(child);
+    const pid = this.#pid;
+    if (moment !== 'answered') sendSignal(pid, 'SIGKILL');
+    else {
+      const runsOnMs = between(this.#random, 0, AFTER_ANSWER_MS_MAX);
+      void clock.sleep(runsOnMs).then(() => sendSignal(pid, 'SIGKILL'));
+    }
     return true;
-  }
-
-  #kill(child: Child): void {
-    process.kill(child.pid, 'SIGKILL');
-    this.#struck.resolve();
   }
 }
 
@@ -107,14 +103,14 @@ export async function runKills(options: RunOptions): Promise<KillsReport> {
   const parts = { world, relay, machines, fleet, executioner, random };
   const kills: Target[] = [];
   for (const target of planKills(options.kills, random)) {
-    await killAt(parts, target, options.signal);
+    await killAt(parts, target, options);
     kills.push(target);
     const { living } = fleet;
     options.onProgress(`kill ${kills.length}: ${living.size} living, ${machines.present} machines`);
     if (machines.faults.length > 0) break;
   }
   const agent = await world.startAgent('agent', relay);
-  const problems = await settle({ world, machines, fleet, agents: ['agent'] });
+  const problems = await settle({ ...parts, ...options, agents: ['agent'] });
   await agent.stop(5_000);
   const { made, dead } = machines;
   const died = dead.size;
@@ -122,41 +118,35 @@ export async function runKills(options: RunOptions): Promise<KillsReport> {
 }
 
 /** One life of an agent, from its start to the kill. */
-async function killAt(parts: Parts, target: Target, signal: AbortSignal): Promise<void> {
+async function killAt(parts: Parts, target: Target, options: RunOptions): Promise<void> {
   const { world, relay, fleet, executioner, random } = parts;
-  const nudge = async () => {
+  const cause = async () => {
     await fleet.act(pick(random, CAUSES[target.effect]) ?? 'create');
     for (let more = between(random, 0, 1); more > 0; more--) await fleet.actByChance();
   };
-  const [child] = await Promise.all([world.startAgent('agent', relay), nudge()]);
-  const struck = executioner.aim(target, child);
+  const [child] = await Promise.all([world.startAgent('agent', relay), cause()]);
+  executioner.aim(target, child);
   const deadlineMs = clock.monotonicMs() + HIT_MS_MAX;
-  const ended = child.exited.then(({ exitCode }) => exitCode);
-  while (!(await within(struck, NUDGE_MS, ended))) {
-    signal.throwIfAborted();
+  while (!(await endsWithin(child, CAUSE_AGAIN_MS))) {
+    options.signal.throwIfAborted();
     if (clock.monotonicMs() > deadlineMs) {
       throw new Error(`no "${target.effect}" within ${HIT_MS_MAX / 1000} s of a start`);
     }
-    await nudge();
+    options.onProgress(`waiting for "${target.effect}"`);
+    await cause();
   }
-  await child.exited;
+  if (!executioner.waits) return;
+  const tail = world.logTail('agent').join('\n');
+  throw new Error(`the agent ended by itself before "${target.effect}":\n${tail}`);
 }
 
-/** Whether the kill comes within `ms`; throws when the agent ends by itself. */
-async function within(struck: Promise<void>, ms: number, ended: Promise<number>): Promise<boolean> {
+async function endsWithin(child: Child, ms: number): Promise<boolean> {
   const waiting = new AbortController();
-  const hit = struck.then(() => true);
   const late = clock.sleep(ms, waiting.signal).then(
     () => false,
     () => false,
   );
-  const own = ended.then(async (exitCode) => {
-    // The kill itself ends the process, too, and is known before it.
-    if (await Promise.race([hit, Promise.resolve(false)])) return true;
-    throw new Error(`the agent ended by itself with exit code ${exitCode}`);
-  });
-  own.catch(() => {});
-  const result = await Promise.race([hit, late, own]);
+  const ended = await Promise.race([child.exited.then(() => true), late]);
   waiting.abort();
-  return result;
+  return ended;
 }

@@ -3,6 +3,7 @@
  * of its own. A snare catches it in the middle of a request.
  */
 import type { Child } from '#deploy/local/process/child.ts';
+import { sendSignal } from '#deploy/local/process/kill.ts';
 import { systemClock as clock } from '#shared/clock.ts';
 import type { AgentWorld } from '#test/integration/agent-world.ts';
 import { type ApiCall, type Decision, startApiProxy } from '#test/integration/api-proxy.ts';
@@ -81,7 +82,7 @@ export async function startRival(
   }
 
   const signalTo = (signal: NodeJS.Signals) => {
-    if (child !== undefined) process.kill(child.pid, signal);
+    if (child !== undefined) sendSignal(child.pid, signal);
   };
   const rival: Rival = {
     name,

@@ -22,7 +22,7 @@ Runs the agent as a process on the embedded control plane, kills it (SIGKILL) at
 effects, starts it again, and counts the machines of each Proxy, all the time and at the end.
 
   --kills N    how often (default ${KILLS_DEFAULT}; ${COMPETING_DEFAULT} with --competing)
-  --seed S     chooses what is killed when, and what users do meanwhile (default: a new one, printed)
+  --seed S     chooses what is killed when, and what users do (default: a new one, printed)
   --competing  two agents elect a leader, which is killed or frozen past its lease
   --help       this text
 `;

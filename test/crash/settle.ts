@@ -16,6 +16,9 @@ export interface Settling {
   readonly fleet: Fleet;
   /** Of the agents that run, as their logs are called. */
   readonly agents: readonly string[];
+  /** Ends the wait; it throws the reason. */
+  readonly signal: AbortSignal;
+  readonly onProgress: (line: string) => void;
 }
 
 /** Waits until nothing is missing; answers what is, and what was wrong at any time of the run. */
@@ -27,7 +30,8 @@ export async function settle(settling: Settling): Promise<string[]> {
   while (calm < CALM_POLLS && clock.monotonicMs() < deadlineMs) {
     missing = await machines.missing(fleet.living);
     calm = missing.length === 0 ? calm + 1 : 0;
-    await clock.sleep(POLL_MS);
+    settling.onProgress(missing[0] === undefined ? 'all is well' : `waiting: ${missing[0]}`);
+    await clock.sleep(POLL_MS, settling.signal);
   }
   if (missing.length > 0) {
     missing.unshift(`not settled after ${SETTLE_MS_MAX / 1000} s:`);

@@ -18,7 +18,7 @@ import { startLocalNode } from '#deploy/local/node/node.ts';
 import { createSquidImage, findSquid, isSquidImage } from '#deploy/local/node/squid-image.ts';
 import { type Child, startChild } from '#deploy/local/process/child.ts';
 import { markedProcesses } from '#deploy/local/process/identity.ts';
-import { killAll } from '#deploy/local/process/kill.ts';
+import { killAll, sendSignal } from '#deploy/local/process/kill.ts';
 import { createProcessRecords } from '#deploy/local/process/records.ts';
 import { systemClock as clock } from '#shared/clock.ts';
 import type { ApiProxy } from './api-proxy.ts';
@@ -112,7 +112,7 @@ export async function openAgentWorld(): Promise<AgentWorld> {
     logTail: (name) => readFileSync(logOf(name), 'utf8').trim().split('\n').slice(-LOG_TAIL_LINES),
     killSquid(podUid) {
       const found = markedProcesses(stackId).find(({ pid }) => commandOf(pid).includes(podUid));
-      if (found !== undefined) process.kill(found.pid, 'SIGKILL');
+      if (found !== undefined) sendSignal(found.pid, 'SIGKILL');
       return found !== undefined;
     },
     close: () => open.disposeAsync(),

@@ -16,6 +16,7 @@ import { type MachineWatch, watchMachines } from './machine-watch.ts';
 import { between, newSeed, pick, seeded } from './seed.ts';
 
 const FAULTS_MS = 60_000;
+const SETTLE_MS_MAX = 110_000;
 const REFUSED_SHARE = 0.25;
 const LOST_ANSWERS_SHARE = 0.1;
 const RETRY_AFTER_MS = 2_000;
@@ -163,7 +164,9 @@ describe.skipIf(cannotRun !== undefined)(title + (cannotRun ? ` (${cannotRun})` 
   }, 120_000);
 
   it('comes out right once the API server is well again', async () => {
-    const problems = await settle({ world, machines, fleet, agents: ['agent'] });
+    const signal = AbortSignal.timeout(SETTLE_MS_MAX);
+    const parts = { world, machines, fleet, agents: ['agent'], signal, onProgress: () => {} };
+    const problems = await settle(parts);
     expect(problems).toEqual([]);
     expect(machines.made).toBeGreaterThan(5);
   }, 120_000);
