@@ -42,7 +42,7 @@ async function run(config: Config, telemetry: Telemetry): Promise<number> {
   const cluster = await openCluster({ ...config, ...time, observer: telemetry.cluster });
   closing.defer(() => cluster.client.close());
   const builders: ProviderBuilders = {
-    kubernetes: (block) => createKubernetesProvider(block, cluster),
+    kubernetes: (block) => createKubernetesProvider(block, { ...cluster, log }),
   };
   const loops = assemble({ config, telemetry, cluster, builders });
   const server = await startTelemetryServer(config.metricsBind, {
