@@ -12,7 +12,7 @@ import { findCondition } from '#shared/crd/proxy-status.ts';
 import type { StepDeps } from './deps.ts';
 import type { Draft } from './draft.ts';
 import { drain, endDrain } from './drain.ts';
-import { unknownProvider } from './failure.ts';
+import { isLasting, unknownProvider } from './failure.ts';
 import { pollDelayMs } from './intervals.ts';
 import { drainUnlessDown, unconfirmedGone } from './replacement.ts';
 import { describeOwner, findUnrecorded, intendedHash, isOwn, type Step } from './step.ts';
@@ -143,7 +143,7 @@ function deletionFailure(step: Step, error: unknown): ReconcileResult {
   // A machine that cannot be looked at may be in use all the same.
   const waiting = error.op === 'get' ? drain(step, undefined, 'Deletion') : undefined;
   if (waiting !== undefined) return waiting;
-  fail(draft, error.message);
+  if (error.class !== 'Transient' || isLasting(deps, draft)) fail(draft, error.message);
   if (error.class === 'QuotaExceeded') return { requeueAfterMs: deps.intervals.quotaRetryMs };
   throw error;
 }

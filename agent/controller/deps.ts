@@ -48,6 +48,8 @@ export interface ControllerDeps {
 export interface StepDeps extends ControllerDeps {
   readonly intervals: Intervals;
   readonly suspects: SuspectList;
+  /** Proxies whose provider does not answer, since when. */
+  readonly failing: SuspectList;
   readonly pacing: Pacing;
   readonly brake: Brake;
 }

@@ -33,7 +33,9 @@ export function providerFailure(
       stage(draft, 'PermanentError', message);
       return {};
     default:
-      if (!isSettled(draft)) stage(draft, 'ProviderUnavailable', message);
+      if (!isSettled(draft) && isLasting(deps, draft)) {
+        stage(draft, 'ProviderUnavailable', message);
+      }
       throw error;
   }
 }
@@ -54,6 +56,17 @@ export function isLatched(draft: Draft): boolean {
 /** The provider is not configured; adding it to the configuration heals this. */
 export function unknownProvider(name: string | undefined): string {
   return `provider "${name ?? ''}" is not in the providers file`;
+}
+
+/**
+ * Whether the provider has failed for a while. One that fails now and then is not worth a status
+ * each time: every write wakes the reconciler, which asks again, and so on without a pause. On a
+ * Proxy of which nothing is told yet the first failure is.
+ */
+export function isLasting({ failing, clock, intervals }: StepDeps, draft: Draft): boolean {
+  const failingMs = failing.suspect(draft.key, 'failing', clock.monotonicMs());
+  const isNew = findCondition(draft.status, 'Provisioned') === undefined;
+  return isNew || failingMs >= intervals.requeueNowMs;
 }
 
 /** What the condition says already matters more than an API that is away for a while. */

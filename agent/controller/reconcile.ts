@@ -29,6 +29,7 @@ export function createReconcile(deps: ControllerDeps, options: ControllerOptions
     ...deps,
     intervals,
     suspects: createSuspectList(),
+    failing: createSuspectList(),
     pacing: createPacing(options.pacing),
     brake: createBrake(deps.observer),
   };
@@ -59,6 +60,7 @@ async function reconcileOne(
   let result: ReconcileResult = {};
   try {
     result = await dispatch(deps, draft, signal);
+    deps.failing.clear(key);
   } catch (error) {
     reportHealth(deps, draft);
     // What was learned before the failure is told all the same, unless it was our own stop.
@@ -77,6 +79,7 @@ async function reconcileOne(
 /** What is remembered of a Proxy that is gone would be mistaken for its namesake's. */
 function forget(deps: StepDeps, key: string): void {
   deps.suspects.clear(key);
+  deps.failing.clear(key);
   deps.pacing.forget(key);
   deps.brake.forget(key, deps.clock.monotonicMs());
 }

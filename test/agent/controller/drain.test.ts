@@ -261,6 +261,8 @@ test.each(['Transient', 'QuotaExceeded', 'Permanent'] as const)(
     expect(destroyed(world)).toBe(false);
     world.leases = 0;
     await world.pass().catch(() => {});
+    await world.clock.advance(1000);
+    await world.pass().catch(() => {});
     if (errorClass === 'Permanent') expect(world.proxy).toBeUndefined();
     else expect(world.message('Provisioned')).toMatch(/cleanup fails/);
   },

@@ -285,6 +285,21 @@ describe('failures of the provider', () => {
     expect(world.writes).toEqual([]);
   });
 
+  test('that come and go are not written at each turn', async () => {
+    const world = new World(managed());
+    await world.pass();
+    world.writes.length = 0;
+    world.provider.only.forced = 'Provisioning';
+    for (let turn = 0; turn < 10; turn++) {
+      world.provider.failNext('get', 'Transient');
+      await expect(world.pass()).rejects.toThrow();
+      await world.clock.advance(100);
+      await world.pass();
+      await world.clock.advance(1000);
+    }
+    expect(world.writes).toEqual([]);
+  });
+
   test('a transient one at the first create is told once', async () => {
     const world = new World(managed());
     world.provider.failNext('create', 'Transient', 3);

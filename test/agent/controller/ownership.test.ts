@@ -113,7 +113,9 @@ describe('deletionPolicy Orphan', () => {
   ] as const)('holds on, visibly, when disowning fails: %s', async (errorClass, requeueAfterMs) => {
     const world = await running({ deletionPolicy: 'Orphan' });
     world.delete();
-    world.provider.failNext('disown', errorClass);
+    world.provider.failNext('disown', errorClass, 2);
+    await world.pass().catch(() => {});
+    await world.clock.advance(1000);
     if (requeueAfterMs === undefined) await expect(world.pass()).rejects.toThrow(errorClass);
     else expect(await world.pass()).toEqual({ requeueAfterMs });
     expect(world.proxy?.metadata.finalizers).toEqual([FINALIZER]);
