@@ -106,6 +106,7 @@ export async function runStack(
       edgeUrl: edge.url,
       discoveryToken: tokens.discovery,
       ownEgress: cluster.needsNode,
+      release: options.once,
     },
   );
 }
