@@ -32,8 +32,6 @@ export interface JourneyOptions {
   readonly discoveryToken: string;
   /** Whether a page fetched through a sample must be seen from the sample's own address. */
   readonly ownEgress: boolean;
-  /** Whether the lease is given back at the end: nobody is there to try it. */
-  readonly release: boolean;
 }
 
 /** Throws a `StartFault` that says what did not come about. */
@@ -66,7 +64,6 @@ export async function runJourney(deps: JourneyDeps, options: JourneyOptions): Pr
     proxy: proxy.name,
     namespace: proxy.namespace,
   });
-  if (options.release) await leases.release(leaseID, deps.signal);
 }
 
 async function whenReady(deps: JourneyDeps, samples: readonly string[]): Promise<void> {

@@ -106,7 +106,6 @@ export async function runStack(
       edgeUrl: edge.url,
       discoveryToken: tokens.discovery,
       ownEgress: cluster.needsNode,
-      release: options.once,
     },
   );
 }
