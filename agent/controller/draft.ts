@@ -117,16 +117,25 @@ export class Draft {
     this.#status = providerID === undefined ? rest : { ...rest, providerID };
   }
 
-  /** Where the proxy is reached. What was known of another address is forgotten with it. */
-  setAddress(ip: string, port: number): void {
-    if (this.#status.ip === ip && this.#status.port === port) return;
-    this.clearAddress('NotProbed', 'the address is new and has not been probed yet');
-    this.#status = { ...this.#status, ip, port };
+  /**
+   * Where the proxy is reached, and since when the machine behind it exists (0: not known). What
+   * was known of another address, or of another machine, is forgotten with it.
+   */
+  setAddress(ip: string, port: number, createdAtMs = 0): void {
+    const made = createdAtMs === 0 ? undefined : new Date(createdAtMs).toISOString();
+    const before = this.#status;
+    const isSame = made === undefined || [undefined, made].includes(before.instanceCreationTime);
+    if (before.ip !== ip || before.port !== port || !isSame) {
+      this.clearAddress('NotProbed', 'the address is new and has not been probed yet');
+      this.#status = { ...this.#status, ip, port };
+    }
+    if (made !== undefined) this.#status = { ...this.#status, instanceCreationTime: made };
   }
 
   /** Takes the proxy out of the inventory: without an address nobody is sent to it. */
   clearAddress(reason: string, message: string): void {
-    const { ip: _ip, port: _port, egressIP: _egress, latencyMillis: _ms, ...rest } = this.#status;
+    const { ip: _ip, port: _port, instanceCreationTime: _made, ...stays } = this.#status;
+    const { egressIP: _egress, latencyMillis: _ms, ...rest } = stays;
     this.#status = rest;
     this.setHealthy('Unknown', reason, message);
   }

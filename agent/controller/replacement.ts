@@ -22,7 +22,7 @@ export async function observeInstance(step: Step, providerID: string): Promise<R
   if (isDown(instance)) return replaceDown(step, instance);
   return instance.state === 'Provisioning' || instance.ip === undefined
     ? comingUp(step, instance)
-    : running(step, instance.ip);
+    : running(step, instance, instance.ip);
 }
 
 /** undefined when the machine is gone. One that is not ours is Permanent: nobody touches it. */
@@ -45,10 +45,10 @@ async function lookUp(step: Step, providerID: string): Promise<Instance | undefi
   }
 }
 
-function running(step: Step, ip: string): ReconcileResult {
+function running(step: Step, instance: Instance, ip: string): ReconcileResult {
   const { deps, draft } = step;
   deps.suspects.clear(draft.key);
-  draft.setAddress(ip, draft.proxy.spec.port);
+  draft.setAddress(ip, draft.proxy.spec.port, instance.createdAtMs);
   const note = `instance ${draft.status.providerID} runs at ${ip}`;
   if (draft.setProvisioned('True', 'Created', note)) {
     draft.tell({ type: 'Normal', reason: 'Running', action: 'Observe', note });

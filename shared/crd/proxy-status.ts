@@ -20,9 +20,10 @@ export function findCondition(status: ProxyStatus, type: ConditionType): Conditi
 
 /**
  * Tells a managed machine from its successor. A machine that is made again keeps its id; the time
- * at which it was ready tells the two apart.
+ * at which it was made tells the two apart, or, where its provider cannot tell, the time at which
+ * it was ready. While the machine stays so must its identity: a change of it ends all leases.
  */
 export function machineIdentity(status: ProxyStatus): string {
-  const since = findCondition(status, 'Provisioned')?.lastTransitionTime ?? '';
-  return `${status.providerID ?? ''}@${since}`;
+  const readySince = findCondition(status, 'Provisioned')?.lastTransitionTime;
+  return `${status.providerID ?? ''}@${status.instanceCreationTime ?? readySince ?? ''}`;
 }

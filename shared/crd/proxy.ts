@@ -242,6 +242,10 @@ export const proxyStatusSchema = z
       .string()
       .optional()
       .meta({ description: 'Where the provider finds the instance.' }),
+    instanceCreationTime: z.string().optional().meta({
+      format: 'date-time',
+      description: 'When the instance was made, as its provider has it.',
+    }),
     ip: z.string().optional().meta({ description: 'Address that the proxy is reached at.' }),
     port: z.number().int().optional().meta({ description: 'Port that the proxy listens on.' }),
     egressIP: z
