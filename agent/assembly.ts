@@ -147,8 +147,9 @@ async function act(parts: ActingParts): Promise<void> {
   // Whoever leads from now on has not been told what changed before.
   addAll();
   closing.defer(
-    proxies.subscribe((key) => {
-      queue.add(key);
+    proxies.subscribe((key, origin) => {
+      // What the controller wrote itself tells it nothing, and would undo its backoff.
+      if (origin === 'server') queue.add(key);
       health.refresh(key);
       inventory.notify();
     }),
@@ -174,6 +175,7 @@ async function act(parts: ActingParts): Promise<void> {
     },
     verdicts: health,
     leases: inventory,
+    observer: telemetry.controller,
     installation,
     clock,
   });

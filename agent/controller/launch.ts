@@ -31,7 +31,7 @@ export async function launch(
   if (crashWait !== undefined) return waitShown(step, crashWait, 'CrashLoop');
   // A create for a recorded intent may find its machine; to hold it back would delay what exists.
   if (made !== wanted.hash || deps.pacing.isVacant(draft.key)) {
-    const throttled = deps.pacing.takeCreation(draft.key, step.provider.name, nowMs);
+    const throttled = deps.pacing.takeCreation(draft.key, step.provider, nowMs);
     if (throttled !== undefined) return waitShown(step, throttled, 'Throttled');
   }
   if (made !== wanted.hash) await recordIntent(step, wanted.hash);

@@ -7,7 +7,7 @@
 import type { ProviderErrorClass } from '#agent/providers/errors.ts';
 
 export interface PacingOptions {
-  /** Machines begun within any minute at one provider. */
+  /** Machines begun within any minute at one provider that sets no limit of its own. */
   readonly creationsPerMinute: number;
   /** Wait after the second death in a row; each further one doubles it. */
   readonly crashDelayMs: number;
@@ -58,7 +58,11 @@ export interface Pacing {
    * Takes one of the provider's creations; a wait when the minute is used up. The place in the
    * line is kept for the Proxy, so that it waits once.
    */
-  takeCreation(key: string, provider: string, nowMs: number): Wait | undefined;
+  takeCreation(
+    key: string,
+    provider: { readonly name: string; readonly creationsPerMinute?: number },
+    nowMs: number,
+  ): Wait | undefined;
   /** Milliseconds until a create of this intent may be tried again; 0 when at once. */
   retryInMs(key: string, intent: string, nowMs: number): number;
   /** A create of the intent failed; `retryMs` is the wait after a refusal for want of quota. */
@@ -107,12 +111,12 @@ export function createPacing(options: PacingOptions = DEFAULT_PACING): Pacing {
     if (oldest !== undefined) proxies.delete(oldest);
   }
 
-  function nextSlotMs(provider: string, nowMs: number): number {
+  function nextSlotMs(provider: string, limit: number, nowMs: number): number {
     const taken = slots.get(provider) ?? [];
-    slots.set(provider, taken);
-    const oldest = taken.length < options.creationsPerMinute ? undefined : taken.shift();
+    // One that was raised or lowered meanwhile holds from now on.
+    const oldest = taken.at(-limit);
     const atMs = oldest === undefined ? nowMs : Math.max(nowMs, oldest + MINUTE_MS);
-    taken.push(atMs);
+    slots.set(provider, [...taken.filter((each) => each > nowMs - MINUTE_MS), atMs]);
     return atMs;
   }
 
@@ -136,9 +140,10 @@ export function createPacing(options: PacingOptions = DEFAULT_PACING): Pacing {
       const waitMs = deaths.lastMs + delayMs - nowMs;
       return waitMs > 0 ? { waitMs, message: crashMessage(deaths, delayMs) } : undefined;
     },
-    takeCreation(key, provider, nowMs) {
+    takeCreation(key, { name: provider, creationsPerMinute }, nowMs) {
       const { slot, ...rest } = known(key);
-      const atMs = slot?.provider === provider ? slot.atMs : nextSlotMs(provider, nowMs);
+      const limit = creationsPerMinute ?? options.creationsPerMinute;
+      const atMs = slot?.provider === provider ? slot.atMs : nextSlotMs(provider, limit, nowMs);
       const waitMs = atMs - nowMs;
       if (waitMs <= 0) {
         learn(key, rest);
@@ -146,8 +151,7 @@ export function createPacing(options: PacingOptions = DEFAULT_PACING): Pacing {
       }
       learn(key, { ...rest, slot: { provider, atMs } });
       const message =
-        `throttled: at most ${options.creationsPerMinute} instances a minute ` +
-        `are created at provider "${provider}"`;
+        `throttled: at most ${limit} instances a minute ` + `are created at provider "${provider}"`;
       return { waitMs, message };
     },
     retryInMs(key, intent, nowMs) {

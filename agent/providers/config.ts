@@ -10,6 +10,9 @@ import { kubernetesBlockSchema } from './config-kubernetes.ts';
 const PROVIDER_NAME_PATTERN = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const PROVIDERS_MAX = 100;
 const PROBLEMS_MAX = 50;
+/** Pods are cheap and quickly made; a runaway is stopped all the same. */
+const PODS_PER_MINUTE = 600;
+const CREATIONS_PER_MINUTE_MAX = 100_000;
 
 const nameSchema = z.string().regex(PROVIDER_NAME_PATTERN, {
   message: 'must be lower-case letters, digits, "-" and ".", at most 253 characters',
@@ -19,6 +22,13 @@ const nameSchema = z.string().regex(PROVIDER_NAME_PATTERN, {
 const kubernetesProviderSchema = z.strictObject({
   name: nameSchema,
   type: z.literal('kubernetes'),
+  /** Instances that are begun within a minute, at most. */
+  creationsPerMinute: z
+    .number()
+    .int()
+    .min(1)
+    .max(CREATIONS_PER_MINUTE_MAX)
+    .default(PODS_PER_MINUTE),
   kubernetes: kubernetesBlockSchema,
 });
 const SCHEMAS = { kubernetes: kubernetesProviderSchema } as const;

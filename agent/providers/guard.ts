@@ -1,5 +1,5 @@
 /** Keeps a process that may no longer lead from changing anything at a provider. */
-import type { Provider } from './provider.ts';
+import { limitsOf, type Provider } from './provider.ts';
 
 /** The same provider; its calls that change something first make sure of the leadership. */
 export function guard(provider: Provider, leadership: { assertHeld(): void }): Provider {
@@ -8,6 +8,7 @@ export function guard(provider: Provider, leadership: { assertHeld(): void }): P
     return call();
   }
   return {
+    ...limitsOf(provider),
     name: provider.name,
     type: provider.type,
     create: (request, signal) => held(() => provider.create(request, signal)),

@@ -1,7 +1,7 @@
 /** Wraps a provider so that each request is observed; providers themselves count nothing. */
 import type { Clock } from '#shared/clock.ts';
 import { errorClass, type ProviderErrorClass, type ProviderOp } from './errors.ts';
-import type { Provider } from './provider.ts';
+import { limitsOf, type Provider } from './provider.ts';
 
 export interface ProviderRequest {
   /** The configured name. */
@@ -37,6 +37,7 @@ export function instrument(provider: Provider, observer: ProviderObserver, clock
     }
   }
   return {
+    ...limitsOf(provider),
     name: provider.name,
     type: provider.type,
     create: (request, signal) => observed('create', () => provider.create(request, signal)),

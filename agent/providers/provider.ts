@@ -46,6 +46,8 @@ export interface Provider {
   /** The configured name, which `spec.provider` refers to. */
   readonly name: string;
   readonly type: string;
+  /** Machines that may be begun within a minute; absent: as many as the controller allows. */
+  readonly creationsPerMinute?: number;
 
   /**
    * Submits the machine and returns its id. Idempotent by `request.name`: a repeat answers with
@@ -74,6 +76,11 @@ export interface Provider {
    * a partial guess.
    */
   listByTag(signal: AbortSignal): Promise<Instance[]>;
+}
+
+/** What a wrapper around a provider takes over of it beside its calls. */
+export function limitsOf({ creationsPerMinute }: Provider): Pick<Provider, 'creationsPerMinute'> {
+  return creationsPerMinute === undefined ? {} : { creationsPerMinute };
 }
 
 /** Verdict of one check on what can fail on its own: a host, a project, an API server. */

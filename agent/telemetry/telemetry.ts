@@ -1,6 +1,7 @@
 /** Log, metrics and the observers over both, made together; the face of this folder. */
 import { Registry } from 'prom-client';
 import { type CollectedState, registerCollectors } from './collectors.ts';
+import { controllerObserver } from './controller-observers.ts';
 import { electionObserver } from './election-observers.ts';
 import { gcObserver } from './gc-observers.ts';
 import { createLog, type Log, type LogOptions } from './log.ts';
@@ -32,6 +33,7 @@ export async function createTelemetry(options: Pick<LogOptions, 'level' | 'forma
       ...observers.eventObserver(log, metrics),
     },
     publisher: observers.publisherObserver(log, metrics),
+    controller: controllerObserver(log, registry),
     election: electionObserver(log, registry),
     gc: gcObserver(log, registry),
     providerHealth: providerHealthObserver(log, registry),

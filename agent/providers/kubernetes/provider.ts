@@ -47,7 +47,7 @@ export function createKubernetesProvider(
   config: KubernetesProviderConfig,
   deps: KubernetesProviderDeps,
 ): Provider & Checker {
-  const { name, type, kubernetes: block } = config;
+  const { name, type, creationsPerMinute, kubernetes: block } = config;
   const pods = createResource(deps.client, PODS, parsePod);
   const configMaps = createResource(deps.client, CONFIG_MAPS, (object) =>
     configMapSchema.parse(object),
@@ -140,6 +140,7 @@ export function createKubernetesProvider(
   return {
     name,
     type,
+    creationsPerMinute,
     create: (request, signal) =>
       classified('create', formatId(request), async () => {
         const pod = await ensurePod(request, signal);

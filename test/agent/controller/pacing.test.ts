@@ -45,12 +45,15 @@ describe('creations at a provider', () => {
   test('are so many within any minute, each Proxy waiting once, in order', () => {
     const pacing = createPacing({ ...DEFAULT_PACING, creationsPerMinute: 3 });
     const waits = (nowMs: number, keys: string) =>
-      [...keys].map((key) => pacing.takeCreation(key, 'p', nowMs)?.waitMs ?? 0);
+      [...keys].map((key) => pacing.takeCreation(key, { name: 'p' }, nowMs)?.waitMs ?? 0);
     expect(waits(0, 'ab')).toEqual([0, 0]);
     expect(waits(10_000, 'cdefgh')).toEqual([0, 50_000, 50_000, 60_000, 110_000, 110_000]);
     expect(waits(20_000, 'dd')).toEqual([40_000, 40_000]);
     expect(waits(60_000, 'de')).toEqual([0, 0]);
-    expect(pacing.takeCreation('a', 'other', 60_000)).toBeUndefined();
+    expect(pacing.takeCreation('a', { name: 'other' }, 60_000)).toBeUndefined();
+    const own = { name: 'own', creationsPerMinute: 1 };
+    expect(pacing.takeCreation('x', own, 0)).toBeUndefined();
+    expect(pacing.takeCreation('y', own, 0)?.waitMs).toBe(60_000);
   });
 
   test('beyond the limit wait and say so; a repeat of a recorded one does not', async () => {

@@ -17,6 +17,7 @@ describe('a good file', () => {
         {
           name: 'a',
           type: 'kubernetes',
+          creationsPerMinute: 600,
           kubernetes: {
             image: 'ubuntu/squid:1',
             imagePullPolicy: 'IfNotPresent',
