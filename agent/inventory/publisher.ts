@@ -56,6 +56,8 @@ export interface PublisherDeps {
 
 /** A change waits this long for company; with the request itself it stays below 250 ms. */
 export const DEBOUNCE_MS = 50;
+/** While something drains its end is waited for, and only an answer can tell of it. */
+export const DRAIN_HEARTBEAT_INTERVAL_MS = 2_000;
 const BACKOFF = { baseMs: 500, maxMs: 15_000 };
 /** Whoever has the higher term is leader now; asking more often would only disturb it. */
 const STALE_TERM_PAUSE_MS = 30_000;
@@ -117,8 +119,7 @@ class InventoryPublisher implements Publisher {
     const { clock } = this.#deps;
     if (this.#sent === undefined) return;
     if (!this.#dirty) {
-      const heartbeatInMs = this.#lastSentMs + HEARTBEAT_INTERVAL_MS - clock.monotonicMs();
-      await this.#changed(heartbeatInMs, signal);
+      await this.#changed(this.#heartbeatInMs(), signal);
     }
     if (this.#dirty) await pause(clock, DEBOUNCE_MS, signal);
   }
@@ -144,7 +145,7 @@ class InventoryPublisher implements Publisher {
     if (this.#sent === undefined) return this.#publishFull(inventory, signal);
     const pages = deltaPages(this.#sent, inventory);
     if (pages.length > 0) return this.#publishDelta(this.#sent, pages, signal);
-    if (!this.#isHeartbeatDue()) return undefined;
+    if (this.#heartbeatInMs() > 0) return undefined;
     return this.#send('heartbeat', undefined, { basis: this.#basis }, signal);
   }
 
@@ -199,8 +200,10 @@ class InventoryPublisher implements Publisher {
     return outcome;
   }
 
-  #isHeartbeatDue(): boolean {
-    return this.#deps.clock.monotonicMs() - this.#lastSentMs >= HEARTBEAT_INTERVAL_MS;
+  #heartbeatInMs(): number {
+    const drains = [...(this.#sent?.values() ?? [])].some(({ draining }) => draining);
+    const intervalMs = drains ? DRAIN_HEARTBEAT_INTERVAL_MS : HEARTBEAT_INTERVAL_MS;
+    return this.#lastSentMs + intervalMs - this.#deps.clock.monotonicMs();
   }
 
   /** Draws the consequences of an outcome; gives the time to wait before the next request. */

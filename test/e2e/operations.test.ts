@@ -31,12 +31,12 @@ async function atEdge(name: string): Promise<ListedProxy | undefined> {
   return (await leases.proxies()).proxies.find((one) => one.name === name);
 }
 
-function setAttributes(name: string, attributes: JsonObject): Promise<JsonObject> {
+function patchSpec(name: string, spec: JsonObject): Promise<JsonObject> {
   return kube.request({
     method: 'PATCH',
     path: `${PROXIES}/${name}`,
     contentType: 'application/merge-patch+json',
-    body: { spec: { attributes } },
+    body: { spec },
   });
 }
 
@@ -79,7 +79,7 @@ describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
     const tookMs: number[] = [];
     for (const color of ['red', 'green', 'blue']) {
       const editedMs = systemClock.monotonicMs();
-      await setAttributes('sample-1', { color });
+      await patchSpec('sample-1', { attributes: { color } });
       await eventually(async () => {
         expect((await atEdge('sample-1'))?.attributes).toMatchObject({ color });
       }, 5_000);
@@ -159,10 +159,33 @@ describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
     await expect(create({ provider: 'local', port: 0 })).rejects.toThrow('spec.port');
   });
 
+  it('a Proxy that drains keeps its leases, gives out no more, and goes when they are over', async () => {
+    const attributes = { job: 'drain' };
+    await patchSpec('sample-2', { drainSeconds: 60, attributes });
+    const lease = await eventually(() => leases.acquire({ selector: attributes }), 10_000);
+    const { ip } = await proxy('sample-2');
+    await patchSpec('sample-2', { port: 3129 });
+    await eventually(async () => {
+      expect(await proxy('sample-2')).toMatchObject({ phase: 'Draining', ip });
+      expect(await atEdge('sample-2')).toMatchObject({ draining: true, activeLeases: 1 });
+    }, 10_000);
+    await expect(leases.acquire({ selector: attributes })).rejects.toMatchObject({
+      code: 'no_match',
+    });
+    expect(await leases.renew(lease.leaseID)).toMatchObject({ leaseID: lease.leaseID });
+    expect(squidAt(ip)).toHaveLength(1);
+    await leases.release(lease.leaseID);
+    await eventually(async () => {
+      expect(await atEdge('sample-2')).toMatchObject({ healthy: true, port: 3129 });
+      expect(await proxy('sample-2')).toMatchObject({ phase: 'Ready' });
+    }, 40_000);
+    expect(squidAt(ip)).toEqual([]);
+  }, 90_000);
+
   it('a deleted Proxy takes its Squid and its leases with it', async () => {
     const { ip } = await proxy('sample-3');
     expect(squidAt(ip)).toHaveLength(1);
-    await setAttributes('sample-3', { only: 'this' });
+    await patchSpec('sample-3', { attributes: { only: 'this' } });
     const lease = await eventually(() => leases.acquire({ selector: { only: 'this' } }));
     await kube.request({ method: 'DELETE', path: `${PROXIES}/sample-3` });
     await eventually(async () => {

@@ -1,7 +1,11 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { SyncOutcome } from '#agent/inventory/edge-client.ts';
 import { createFeedback } from '#agent/inventory/feedback.ts';
-import { createPublisher, type PublisherObserver } from '#agent/inventory/publisher.ts';
+import {
+  createPublisher,
+  DRAIN_HEARTBEAT_INTERVAL_MS,
+  type PublisherObserver,
+} from '#agent/inventory/publisher.ts';
 import {
   HEARTBEAT_INTERVAL_MS,
   type InventoryEntry,
@@ -153,7 +157,7 @@ describe('publisher', () => {
       kind: 'accepted',
       response: { acceptedSeq: 4, serverTime: 0, leases: {}, reports: {}, counters: {} },
     });
-    await clock.advance(HEARTBEAT_INTERVAL_MS);
+    await clock.advance(DRAIN_HEARTBEAT_INTERVAL_MS);
     expect(publisher.remaining('a')).toBe(0);
   });
 
