@@ -48,10 +48,10 @@ describe('access to the control plane', () => {
         '"serviceaccounts" in API group "" in the namespace "x"',
     },
     {
-      path: '/apis/crawl.example.com/v1alpha1/providerhealths/p',
+      path: '/apis/rbac.authorization.k8s.io/v1/clusterroles/r',
       message:
-        `providerhealths.crawl.example.com "p" is forbidden: User "${AGENT}" cannot get ` +
-        'resource "providerhealths" in API group "crawl.example.com" at the cluster scope',
+        `clusterroles.rbac.authorization.k8s.io "r" is forbidden: User "${AGENT}" cannot get ` +
+        'resource "clusterroles" in API group "rbac.authorization.k8s.io" at the cluster scope',
     },
     {
       path: '/api/v1/namespaces/default',
