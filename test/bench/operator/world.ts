@@ -24,6 +24,7 @@ const STOP_GRACE_MS = 10_000;
 export interface Calls {
   total: number;
   events: number;
+  /** To the status of Proxies, and to the rest of them. */
   statusWrites: number;
   otherPatches: number;
 }
@@ -110,9 +111,10 @@ function count(calls: Calls, line: string): void {
   const [method, path = ''] = line.split(' ');
   if (!line.endsWith('system:serviceaccount:crawl-system:egress-agent')) return;
   calls.total++;
-  if (path.endsWith('/status')) calls.statusWrites++;
+  const isOfProxy = method === 'PATCH' && path.includes('/proxies/');
+  if (isOfProxy && path.endsWith('/status')) calls.statusWrites++;
+  else if (isOfProxy) calls.otherPatches++;
   else if (path.includes('/events')) calls.events++;
-  else if (method === 'PATCH') calls.otherPatches++;
 }
 
 /** Answers what is asked through it by itself, as the echo route of the edge would. */
