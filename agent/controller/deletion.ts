@@ -58,7 +58,7 @@ async function removeMachine(step: Step): Promise<ReconcileResult> {
   if (id === undefined) return release(step, 'Deleted', 'there was no instance');
   const found = await lookUp(step, id);
   if (found === 'gone') {
-    return doubt(step, id) ?? release(step, 'Deleted', `${id} is gone`);
+    return (await doubt(step, id)) ?? release(step, 'Deleted', `${id} is gone`);
   }
   if (found !== 'unreachable' && !isOwn(step, found)) {
     return release(step, 'Deleted', oursIsGone(step, found));
@@ -88,7 +88,7 @@ async function leaveMachine(step: Step): Promise<ReconcileResult> {
   if (id === undefined) return release(step, 'Orphaned', 'there was no instance');
   const found = await lookUp(step, id);
   if (found === 'gone') {
-    return doubt(step, id) ?? release(step, 'Orphaned', `${id} is gone already`);
+    return (await doubt(step, id)) ?? release(step, 'Orphaned', `${id} is gone already`);
   }
   if (found !== 'unreachable' && !isOwn(step, found)) {
     // Our own mark may be off already: a crash between that and the release.
@@ -104,7 +104,7 @@ function beingDeleted(id: string): string {
 }
 
 /** Only what was deleted here is believed to be gone the first time that it is said. */
-function doubt(step: Step, id: string): ReconcileResult | undefined {
+async function doubt(step: Step, id: string): Promise<ReconcileResult | undefined> {
   const provisioned = findCondition(step.draft.status, 'Provisioned');
   return provisioned?.message === beingDeleted(id) ? undefined : unconfirmedGone(step, id);
 }

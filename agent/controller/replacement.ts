@@ -7,6 +7,7 @@ import { cancelDrain, drain, endDrain } from './drain.ts';
 import {
   type DownInstance,
   describeOwner,
+  findUnrecorded,
   intendedHash,
   isDown,
   isOwn,
@@ -66,10 +67,10 @@ function comingUp(step: Step, instance: Instance): ReconcileResult {
   return pollAgain(step, deps.intervals.provisioningPoll);
 }
 
-function replaceVanished(step: Step, providerID: string): ReconcileResult {
+async function replaceVanished(step: Step, providerID: string): Promise<ReconcileResult> {
   const { draft } = step;
   const found = foundGone(providerID);
-  const waiting = unconfirmed(step, found) ?? held(step, found);
+  const waiting = unconfirmed(step, found) ?? held(step, found) ?? (await stillListed(step));
   if (waiting !== undefined) return waiting;
   const note = `making a new instance: ${found.note}`;
   draft.tell({ type: 'Normal', reason: 'Replacing', action: 'Observe', note });
@@ -118,10 +119,22 @@ function foundGone(id: string): Finding {
 
 /**
  * When to look again for a machine that is said to be gone though nobody here deleted it; undefined
- * when it is certain. What is forgotten by mistake runs on, and costs.
+ * when it is certain: said twice, and not in the provider's list either. What is forgotten by
+ * mistake runs on, and costs; the list is dear, too, but machines rarely vanish.
  */
-export function unconfirmedGone(step: Step, providerID: string): ReconcileResult | undefined {
-  return unconfirmed(step, foundGone(providerID));
+export async function unconfirmedGone(
+  step: Step,
+  providerID: string,
+): Promise<ReconcileResult | undefined> {
+  return unconfirmed(step, foundGone(providerID)) ?? (await stillListed(step));
+}
+
+/** A machine that the list shows is recorded, and looked at again. */
+async function stillListed(step: Step): Promise<ReconcileResult | undefined> {
+  const listed = await findUnrecorded(step);
+  if (listed === undefined) return undefined;
+  step.draft.setProviderID(listed.id);
+  return { requeueAfterMs: step.deps.intervals.provisioningPoll.maxMs };
 }
 
 /**

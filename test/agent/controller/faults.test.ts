@@ -153,23 +153,10 @@ function checkEnd(world: World, isOrphaned: boolean): void {
 
 const reached = new Set<string>();
 
-/** Where the controller believes a single NotFound that is not true. */
-const CREDULOUS: ReadonlySet<string> = new Set([
-  'is moved to another zone',
-  'is given another port',
-  'is deleted',
-  'is moved and deleted at once',
-  'is deleted and left running',
-  'was never recorded and is moved',
-  'was never recorded and is deleted',
-]);
-
 describe.each(Object.keys(SCENARIOS))('a machine that %s', (name) => {
   const cases = CLASSES.flatMap((errorClass) => OPS.map((op) => ({ op, errorClass })));
   for (const { op, errorClass } of cases) {
-    const isBelieved = op === 'get' && errorClass === 'NotFound' && CREDULOUS.has(name);
-    const check = isBelieved ? test.fails : test;
-    check(`comes out right when ${op} answers ${errorClass}`, async () => {
+    test(`comes out right when ${op} answers ${errorClass}`, async () => {
       await playAll(name, op, errorClass);
     });
   }
