@@ -18,6 +18,7 @@ import { probeTarget } from './health/targets.ts';
 import { createFeedback } from './inventory/feedback.ts';
 import { openInventory } from './inventory/inventory.ts';
 import type { Cluster } from './kube/cluster.ts';
+import { retryWithinMs } from './kube/errors.ts';
 import { readInstallation } from './kube/installation.ts';
 import { createLeaseStore } from './kube/lease-store.ts';
 import { openProviderFile, type ProviderFile } from './provider-file.ts';
@@ -197,7 +198,8 @@ async function act(parts: ActingParts): Promise<void> {
       allowNamespaced: config.gcAllowNamespaced,
     },
   );
-  const workers = { queue, count: WORKERS, reconcile, clock, observer: telemetry.reconcile };
+  const observer = telemetry.reconcile;
+  const workers = { queue, count: WORKERS, reconcile, clock, retryWithinMs, observer };
   const monitor = createHealthMonitor(
     {
       ...time,

@@ -95,6 +95,23 @@ export function errorFromStatus(at: string, object: unknown): KubeError {
   );
 }
 
+/**
+ * An API server that was away serves every key at once when it is back, and few keys have anything
+ * to write: nobody is to wait minutes for it.
+ */
+const RETRY_WITHIN_MS = 30_000;
+const CAUSES_MAX = 8;
+
+/** Longest wait after a failure that the API server is the cause of; undefined for any other. */
+export function retryWithinMs(error: unknown): number | undefined {
+  let cause = error;
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth++) {
+    if (cause instanceof KubeError && cause.retryable) return RETRY_WITHIN_MS;
+    cause = cause.cause;
+  }
+  return undefined;
+}
+
 export function isKubeError(error: unknown, reason: KubeErrorReason): boolean {
   return error instanceof KubeError && error.reason === reason;
 }

@@ -27,9 +27,9 @@ export interface WorkQueue {
   addAfter(key: string, delayMs: number): void;
   /**
    * `addAfter` with a delay that doubles with every call since the last `forget(key)`, and that is
-   * no shorter than `atLeastMs`.
+   * no longer than `atMostMs` and no shorter than `atLeastMs`.
    */
-  addRateLimited(key: string, atLeastMs?: number): void;
+  addRateLimited(key: string, atLeastMs?: number, atMostMs?: number): void;
   /** Ends the key's failure count; does not take it out of the queue. */
   forget(key: string): void;
   /** Next key; waits for one. Undefined when the queue is closed or `signal` aborts. */
@@ -120,12 +120,13 @@ class KeyQueue implements WorkQueue {
     this.#delayed.set(key, { dueMs, timer });
   }
 
-  addRateLimited(key: string, atLeastMs = 0): void {
+  addRateLimited(key: string, atLeastMs = 0, atMostMs = Number.POSITIVE_INFINITY): void {
     if (this.#closed) return;
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
     this.#observer.retried();
-    const delayMs = backoffDelayMs(this.#backoff, failures, this.#random);
+    const policy = { ...this.#backoff, maxMs: Math.min(this.#backoff.maxMs, atMostMs) };
+    const delayMs = backoffDelayMs(policy, failures, this.#random);
     this.addAfter(key, Math.max(delayMs, atLeastMs));
   }
 

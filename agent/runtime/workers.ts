@@ -23,6 +23,8 @@ export interface WorkersDeps {
   readonly count: number;
   readonly reconcile: Reconcile;
   readonly clock: Clock;
+  /** Longest wait after this failure, where the queue's own would be too long. */
+  readonly retryWithinMs?: (error: unknown) => number | undefined;
   readonly observer?: ReconcileObserver;
   readonly signal: AbortSignal;
 }
@@ -68,7 +70,7 @@ async function reconcileOne(deps: WorkersDeps, key: string): Promise<void> {
   } catch (error) {
     // Being stopped is not a failure; the next start looks at every key anyway.
     if (signal.aborted) return;
-    queue.addRateLimited(key, askedToWaitMs(error));
+    queue.addRateLimited(key, askedToWaitMs(error), deps.retryWithinMs?.(error));
     observer?.reconciled(key, 'error', elapsedMs(), error);
   }
 }

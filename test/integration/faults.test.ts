@@ -31,8 +31,11 @@ const SEED_DEFAULT = 2045304524;
 const REQUESTS_PER_SECOND_MAX = 150;
 /** The users' acts alone make 20 to 27, by the seed: each takes some fifteen, and retries. */
 const REQUESTS_PER_SECOND_MEAN_MAX = 35;
-/** More often than this nobody asks the same of one object who waits before he asks again. */
-const SAME_PER_SECOND_MAX = 12;
+/**
+ * The backoff begins with 100 ms, which is five tries within a second, of up to three requests for
+ * one object. A loop that does not wait makes more.
+ */
+const SAME_PER_SECOND_MAX = 20;
 const FOLLOWING_PER_SECOND_MAX = 2;
 
 const REFUSALS: Readonly<Record<number, string>> = {

@@ -103,6 +103,14 @@ describe('work queue', () => {
     expect(delays.at(-1)).toBe(100);
   });
 
+  test('a failure may ask for a shorter wait, or for a longer one', () => {
+    const { clock, queue } = setUp();
+    for (let attempt = 0; attempt < 3; attempt++) queue.addRateLimited('a', 0, 150);
+    expect(clock.nextTimerMs).toBe(100);
+    queue.addRateLimited('b', 50, 30);
+    expect(clock.nextTimerMs).toBe(50);
+  });
+
   test('failures of one key do not slow down another', () => {
     const { clock, queue } = setUp();
     for (let attempt = 0; attempt < 5; attempt++) queue.addRateLimited('a');

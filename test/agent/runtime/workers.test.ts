@@ -3,7 +3,11 @@ import { createWorkQueue } from '#agent/runtime/work-queue.ts';
 import { RECONCILE_DEADLINE_MS, type Reconcile, runWorkers } from '#agent/runtime/workers.ts';
 import { FakeClock, settle } from '#test/fakes/clock.ts';
 
-function setUp(reconcile: Reconcile, count = 3) {
+function setUp(
+  reconcile: Reconcile,
+  count = 3,
+  retryWithinMs?: (error: unknown) => number | undefined,
+) {
   const clock = new FakeClock();
   const queue = createWorkQueue({
     clock,
@@ -15,11 +19,27 @@ function setUp(reconcile: Reconcile, count = 3) {
   const observer = {
     reconciled: (key: string, outcome: string) => void outcomes.push(`${key} ${outcome}`),
   };
-  const done = runWorkers({ queue, count, reconcile, clock, observer, signal: stop.signal });
+  const { signal } = stop;
+  const limit = retryWithinMs === undefined ? {} : { retryWithinMs };
+  const done = runWorkers({ queue, count, reconcile, clock, observer, signal, ...limit });
   return { clock, queue, outcomes, stop, done };
 }
 
 describe('workers', () => {
+  test('what failed is tried again within the time that its failure allows', async () => {
+    let tries = 0;
+    const failing = async () => {
+      tries++;
+      throw new Error('away');
+    };
+    const { queue, clock, stop, done } = setUp(failing, 1, () => 150);
+    queue.add('a');
+    for (let ms = 0; ms < 1_500; ms += 50) await clock.advance(50);
+    expect(tries).toBeGreaterThanOrEqual(10);
+    stop.abort();
+    await done;
+  });
+
   test('as many keys are worked on at once as there are workers', async () => {
     const running = new Set<string>();
     let most = 0;
