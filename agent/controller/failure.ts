@@ -60,8 +60,7 @@ export function unknownProvider(name: string | undefined): string {
 
 /**
  * Whether the provider has failed for a while. One that fails now and then is not worth a status
- * each time: every write wakes the reconciler, which asks again, and so on without a pause. On a
- * Proxy of which nothing is told yet the first failure is.
+ * each time, to and fro. On a Proxy of which nothing is told yet the first failure is.
  */
 export function isLasting({ failing, clock, intervals }: StepDeps, draft: Draft): boolean {
   const failingMs = failing.suspect(draft.key, 'failing', clock.monotonicMs());
@@ -76,7 +75,7 @@ function isSettled(draft: Draft): boolean {
 
 /**
  * The message of a repeated failure is left as it was first: a text that differs each time (a
- * request id in it) would write the status, which wakes the reconciler, which fails again.
+ * request id in it) would write the status at each try.
  */
 function stage(draft: Draft, reason: ProvisionedReason, message: string): void {
   const before = findCondition(draft.status, 'Provisioned');

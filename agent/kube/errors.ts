@@ -1,5 +1,6 @@
 /** Failures of the API server as one error type; callers branch on `reason`, never on a text. */
 import { z } from 'zod';
+import { causesOf } from '#agent/runtime/causes.ts';
 import { parseJson } from '#agent/runtime/response-body.ts';
 
 /** The server's own words for a failure (`metav1.Status.reason`), as far as callers branch. */
@@ -100,16 +101,11 @@ export function errorFromStatus(at: string, object: unknown): KubeError {
  * to write: nobody is to wait minutes for it.
  */
 const RETRY_WITHIN_MS = 30_000;
-const CAUSES_MAX = 8;
 
 /** Longest wait after a failure that the API server is the cause of; undefined for any other. */
 export function retryWithinMs(error: unknown): number | undefined {
-  let cause = error;
-  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth++) {
-    if (cause instanceof KubeError && cause.retryable) return RETRY_WITHIN_MS;
-    cause = cause.cause;
-  }
-  return undefined;
+  const isOurs = (cause: Error) => cause instanceof KubeError && cause.retryable;
+  return [...causesOf(error)].some(isOurs) ? RETRY_WITHIN_MS : undefined;
 }
 
 export function isKubeError(error: unknown, reason: KubeErrorReason): boolean {

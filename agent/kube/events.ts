@@ -10,6 +10,7 @@ import type { Clock, Random } from '#shared/clock.ts';
 import { GROUP } from '#shared/crd/names.ts';
 import type { KubeClient } from './client.ts';
 import { isKubeError, KubeError } from './errors.ts';
+import { microTime } from './micro-time.ts';
 import { type ResourceType, resourcePath } from './resource.ts';
 
 export const EVENTS: ResourceType = { group: 'events.k8s.io', version: 'v1', plural: 'events' };
@@ -231,11 +232,6 @@ function contentKey({ regarding, type, reason, action, note }: ProxyEvent): stri
 
 function seriesOf(series: Series): { count: number; lastObservedTime: string } {
   return { count: series.count, lastObservedTime: microTime(series.lastMs) };
-}
-
-/** `metav1.MicroTime` is refused by some servers without all six digits. */
-function microTime(ms: number): string {
-  return new Date(ms).toISOString().replace('Z', '000Z');
 }
 
 /** Cuts at a character, not within one. */

@@ -7,6 +7,7 @@ import type { LeaseRecord, LeaseStore, StoredLease } from '#agent/runtime/lease.
 import { GROUP } from '#shared/crd/names.ts';
 import type { KubeClient } from './client.ts';
 import { isKubeError } from './errors.ts';
+import { microTime } from './micro-time.ts';
 import { createResource, type ResourceType } from './resource.ts';
 
 export const LEASE_NAME = 'egress-agent';
@@ -111,11 +112,6 @@ function parseLease(object: unknown): StoredLease {
       term: termOf(metadata.annotations?.[TERM_ANNOTATION]),
     },
   };
-}
-
-/** `metav1.MicroTime` has exactly six digits; servers refuse a time with three. */
-function microTime(ms: number): string {
-  return new Date(ms).toISOString().replace('Z', '000Z');
 }
 
 function msOf(time: string | null | undefined): number {

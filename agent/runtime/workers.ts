@@ -1,5 +1,6 @@
 /** The loop that takes keys from the queue, a fixed number at a time, until it is stopped. */
 import type { Clock } from '#shared/clock.ts';
+import { causesOf } from './causes.ts';
 import { withDeadline } from './deadline.ts';
 import type { WorkQueue } from './work-queue.ts';
 
@@ -75,16 +76,11 @@ async function reconcileOne(deps: WorkersDeps, key: string): Promise<void> {
   }
 }
 
-/** Errors wrap each other a few times at most. */
-const CAUSES_MAX = 8;
-
 /** What the other side asked for (`Retry-After`), wherever in the chain of causes it is; or 0. */
 function askedToWaitMs(error: unknown): number {
-  let cause = error;
-  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth++) {
+  for (const cause of causesOf(error)) {
     if ('retryAfterMs' in cause && typeof cause.retryAfterMs === 'number')
       return cause.retryAfterMs;
-    cause = cause.cause;
   }
   return 0;
 }

@@ -1,4 +1,5 @@
 /** One Proxy, a cluster that holds it, and a controller around them, for tests in stepped time. */
+import { expect } from 'vitest';
 import { type ControllerOptions, createReconcile } from '#agent/controller/reconcile.ts';
 import type { Verdict } from '#agent/health/verdict-reader.ts';
 import { KubeError } from '#agent/kube/errors.ts';
@@ -80,6 +81,16 @@ export class World {
       this.#options,
     );
     return this.reconcile;
+  }
+
+  /** One reconcile that dies before its status is written: what it made is recorded nowhere. */
+  async crashAtStatus(): Promise<void> {
+    this.around = (what, call) => {
+      if (what === 'patchStatus') throw new Error('crash');
+      return call();
+    };
+    await expect(this.pass()).rejects.toThrow('crash');
+    this.around = (_what, call) => call();
   }
 
   /** One reconcile; answers what it asked for. */

@@ -1,24 +1,10 @@
 import { expect, test } from 'vitest';
 import { createLiveProxies } from '#agent/gc/live-proxies.ts';
-import type { KubeClient, KubeRequest } from '#agent/kube/client.ts';
 import { KubeError } from '#agent/kube/errors.ts';
 import { listBody } from '#test/fakes/api-server.ts';
+import { type Answer, scripted } from '#test/fakes/kube-client.ts';
 
 const never = new AbortController().signal;
-
-function scripted(answer: (request: KubeRequest) => unknown) {
-  const requests: KubeRequest[] = [];
-  const client: KubeClient = {
-    server: 'https://fake',
-    async request(request) {
-      requests.push(request);
-      return answer(request);
-    },
-    stream: () => Promise.reject(new Error('not used')),
-    close: () => Promise.resolve(),
-  };
-  return { client, requests };
-}
 
 test('every page counts, and so does a Proxy that its schema would refuse', async () => {
   const { client, requests } = scripted(({ query }) =>
@@ -40,7 +26,7 @@ test('one namespace is asked for by its path', async () => {
   expect(requests[0]?.path).toBe('/apis/crawl.example.com/v1alpha1/namespaces/crawl/proxies');
 });
 
-test.each<[string, (request: KubeRequest) => unknown]>([
+test.each<[string, Answer]>([
   [
     'a later page expires',
     ({ query }) => {

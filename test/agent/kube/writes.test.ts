@@ -1,5 +1,4 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { KubeClient, KubeRequest } from '#agent/kube/client.ts';
 import { KubeError } from '#agent/kube/errors.ts';
 import { createEventRecorder, type ProxyEvent } from '#agent/kube/events.ts';
 import { createProxyClient, parseProxy } from '#agent/kube/proxies.ts';
@@ -7,23 +6,7 @@ import { createSecretStore, parseSecret } from '#agent/kube/secrets.ts';
 import { API_VERSION, FINALIZER, SPEC_HASH_ANNOTATION } from '#shared/crd/names.ts';
 import type { ProxyStatus } from '#shared/crd/proxy.ts';
 import { FakeClock, settle } from '#test/fakes/clock.ts';
-
-type Answer = (request: KubeRequest) => unknown;
-
-/** A client whose every request is answered by `answer`, which may throw. */
-function scripted(answer: Answer) {
-  const requests: KubeRequest[] = [];
-  const client: KubeClient = {
-    server: 'https://fake',
-    async request(request) {
-      requests.push(request);
-      return answer(request);
-    },
-    stream: () => Promise.reject(new Error('not used')),
-    close: () => Promise.resolve(),
-  };
-  return { client, requests };
-}
+import { type Answer, scripted } from '#test/fakes/kube-client.ts';
 
 const never = new AbortController().signal;
 const refuse = (status: number, reason: 'NotFound' | 'Forbidden' | 'ServerError') => {
