@@ -10,7 +10,11 @@ export default defineConfig({
       {
         test: {
           name: 'node',
-          include: ['test/*.test.ts', 'test/!(edge)/**/*.test.ts', 'test/edge/ledger/**/*.test.ts'],
+          include: [
+            'test/*.test.ts',
+            'test/!(edge)/**/*.test.ts',
+            'test/edge/{ledger,object,router}/**/*.test.ts',
+          ],
           testTimeout: 30_000,
         },
       },
@@ -29,7 +33,7 @@ export default defineConfig({
         test: {
           name: 'workerd',
           include: ['test/edge/**/*.test.ts'],
-          exclude: ['test/edge/ledger/**'],
+          exclude: ['test/edge/{ledger,object,router}/**'],
           testTimeout: 30_000,
         },
       },

@@ -1,4 +1,5 @@
-/** Entry of the Worker: the HTTP application in front, the ledger's Durable Object behind. */
+/** Entry of the Worker: the HTTP application in front, the ledger's Durable Objects behind. */
+import { waitUntil } from 'cloudflare:workers';
 import { systemClock } from '#shared/clock.ts';
 import { createApp } from './app.ts';
 import { type Bindings, readSettings } from './env.ts';
@@ -6,8 +7,8 @@ import { createLog } from './http/log.ts';
 
 export { LedgerObject } from './object/ledger-object.ts';
 
-/** The one object that owns the fleet. */
-const LEDGER_NAME = 'ledger-0';
+/** 128 bits in base64url, which has no dot. */
+const TOKEN_BYTES = 16;
 
 /** Made by the first request of an isolate, the settings being known from then on. */
 let app: ReturnType<typeof createApp> | undefined;
@@ -16,10 +17,19 @@ export default {
   fetch(request, env, ctx) {
     app ??= createApp({
       settings: readSettings(env),
-      ledger: () => env.LEDGER.getByName(LEDGER_NAME),
+      shard: (index) => env.LEDGER.getByName(`ledger-${index}`),
       log: createLog(systemClock),
       clock: systemClock,
+      random: Math.random,
+      randomToken,
+      waitUntil,
     });
     return app.fetch(request, env, ctx);
   },
 } satisfies ExportedHandler<Bindings>;
+
+function randomToken(): string {
+  return crypto
+    .getRandomValues(new Uint8Array(TOKEN_BYTES))
+    .toBase64({ alphabet: 'base64url', omitPadding: true });
+}

@@ -116,9 +116,14 @@ const RULES: readonly Rule[] = [
   },
   { of: 'edge/object/', own: ['edge/ledger/', 'shared/'], never: [...NODE_ONLY, 'hono', '@hono/'] },
   {
+    of: 'edge/router/',
+    own: ['shared/', 'edge/ledger/shards.ts', 'edge/object/rpc.ts'],
+    never: [...NODE_ONLY, ...WORKERS_ONLY, 'hono', '@hono/'],
+  },
+  {
     of: 'edge/http/',
     own: ['shared/'],
-    types: ['edge/env.ts', 'edge/object/rpc.ts'],
+    types: ['edge/env.ts', 'edge/object/rpc.ts', 'edge/router/'],
     never: [...NODE_ONLY, ...WORKERS_ONLY],
   },
   { of: 'edge/', own: ['edge/', 'shared/'], never: NODE_ONLY },

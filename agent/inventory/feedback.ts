@@ -7,7 +7,7 @@ export interface ReportCounts {
 }
 
 export interface FeedbackReader {
-  /** Leases that are held on the proxy now, as of the last answer; 0 when the edge named none. */
+  /** Leases that are held on the proxy, as of the last answer that told; 0 when none was named. */
   activeLeases(uid: string): number;
   /** Sum over all proxies. */
   readonly activeLeasesTotal: number;
@@ -23,7 +23,7 @@ export interface FeedbackReader {
 
 export interface Feedback extends FeedbackReader {
   apply(response: SyncResponse, nowMs: number): void;
-  /** Forgets the reports of proxies that no longer exist. */
+  /** Forgets the figures of proxies that no longer exist. */
   retain(has: (uid: string) => boolean): void;
 }
 
@@ -31,7 +31,6 @@ const NO_REPORTS: ReportCounts = { rateLimited: 0, banned: 0 };
 
 export function createFeedback(): Feedback {
   let leases = new Map<string, number>();
-  let leasesTotal = 0;
   let leaseRequests = new Map<string, number>();
   let lastAnswerMs: number | undefined;
   let reportsTotal = NO_REPORTS;
@@ -40,7 +39,7 @@ export function createFeedback(): Feedback {
   return {
     activeLeases: (uid) => leases.get(uid) ?? 0,
     get activeLeasesTotal() {
-      return leasesTotal;
+      return [...leases.values()].reduce((sum, count) => sum + count, 0);
     },
     reports: (uid) => reports.get(uid) ?? NO_REPORTS,
     get reportsTotal() {
@@ -53,9 +52,10 @@ export function createFeedback(): Feedback {
       return lastAnswerMs;
     },
     apply(response, nowMs) {
-      leases = new Map(Object.entries(response.leases));
-      leasesTotal = [...leases.values()].reduce((sum, count) => sum + count, 0);
-      leaseRequests = new Map(Object.entries(response.counters));
+      const named = Object.entries(response.leases);
+      // What a partial answer does not name is as it was; counters it has none.
+      leases = new Map(response.partial ? [...leases, ...named] : named);
+      if (!response.partial) leaseRequests = new Map(Object.entries(response.counters));
       lastAnswerMs = nowMs;
       for (const [uid, counts] of Object.entries(response.reports)) {
         const delta = { rateLimited: counts.rate_limited, banned: counts.banned };
@@ -65,6 +65,7 @@ export function createFeedback(): Feedback {
     },
     retain(has) {
       for (const uid of reports.keys()) if (!has(uid)) reports.delete(uid);
+      for (const uid of leases.keys()) if (!has(uid)) leases.delete(uid);
     },
   };
 }

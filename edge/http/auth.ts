@@ -1,10 +1,9 @@
 /**
  * Who may call what. Crawlers and agents have secrets of their own, and neither opens the other's
- * routes. A token is compared by its digest with every configured one, so that the time taken
- * tells nothing about how near a guess came.
+ * routes. A token is compared with every configured one, each filled up to the same length, so
+ * that the time taken tells nothing about how near a guess came.
  */
-import type { Context, MiddlewareHandler } from 'hono';
-import type { EdgeEnv } from './context.ts';
+import type { EdgeContext } from './context.ts';
 import { ApiError } from './errors.ts';
 import type { NamedToken } from './tokens.ts';
 
@@ -15,37 +14,43 @@ export interface AuthSettings {
   readonly allowAnonymous: boolean;
 }
 
-export interface Guards {
-  readonly crawler: MiddlewareHandler<EdgeEnv>;
-  /** For routes with a `cluster` in their path: a named token opens that cluster alone. */
-  readonly agent: MiddlewareHandler<EdgeEnv>;
+/** What a crawler is called whose token has no name, or who needs none. */
+export interface ClientNames {
+  readonly unnamed: string;
+  readonly anonymous: string;
 }
 
-export function createGuards(settings: AuthSettings): Guards {
+/** Each throws an `ApiError` when the caller may not go on. */
+export interface Guards {
+  /** Returns the name of the client. */
+  crawler(c: EdgeContext): string;
+  /** A named token opens the cluster of its name alone. */
+  agent(c: EdgeContext, cluster: string): void;
+}
+
+export function createGuards(settings: AuthSettings, names: ClientNames): Guards {
   const crawlers = createKeyring(settings.crawlerTokens);
   const agents = createKeyring(settings.agentTokens);
+  const isOpen = settings.allowAnonymous && settings.crawlerTokens.length === 0;
   return {
-    crawler: async (c, next) => {
-      const isOpen = settings.allowAnonymous && settings.crawlerTokens.length === 0;
-      if (!isOpen) c.set('client', (await authenticate(c, crawlers, 'DISCOVERY_TOKEN')).name);
-      await next();
+    crawler(c) {
+      const client = isOpen
+        ? names.anonymous
+        : (authenticate(c, crawlers, 'DISCOVERY_TOKEN').name ?? names.unnamed);
+      c.set('client', client);
+      return client;
     },
-    agent: async (c, next) => {
-      const { name } = await authenticate(c, agents, 'AGENT_TOKEN');
+    agent(c, cluster) {
+      const { name } = authenticate(c, agents, 'AGENT_TOKEN');
       c.set('client', name);
-      if (name !== undefined && name !== c.req.param('cluster')) {
+      if (name !== undefined && name !== cluster) {
         throw new ApiError('forbidden', 'this token speaks for another cluster');
       }
-      await next();
     },
   };
 }
 
-async function authenticate(
-  c: Context<EdgeEnv>,
-  keyring: Keyring,
-  secretName: string,
-): Promise<NamedToken> {
+function authenticate(c: EdgeContext, keyring: Keyring, secretName: string): NamedToken {
   if (keyring.isEmpty) {
     throw new ApiError('auth_not_configured', `the edge has no ${secretName} configured`);
   }
@@ -53,7 +58,7 @@ async function authenticate(
   if (token === undefined) {
     throw unauthorized('send the header "Authorization: Bearer <token>"', 'Bearer realm="egress"');
   }
-  const owner = await keyring.find(token);
+  const owner = keyring.find(token);
   if (owner !== undefined) return owner;
   throw unauthorized('the token is not known here', 'Bearer realm="egress", error="invalid_token"');
 }
@@ -65,27 +70,40 @@ function unauthorized(message: string, challenge: string): ApiError {
 interface Keyring {
   readonly isEmpty: boolean;
   /** The configured token that equals `token`. */
-  find(token: string): Promise<NamedToken | undefined>;
+  find(token: string): NamedToken | undefined;
 }
 
+/** Bytes that the length of a token takes in front of it. */
+const LENGTH_BYTES = 4;
+
 function createKeyring(tokens: readonly NamedToken[]): Keyring {
-  // Made by the first request that needs it. The digests are kept and not a promise of them: a
-  // request of the Workers runtime must not wait for what belongs to another request.
-  let digests: readonly ArrayBuffer[] | undefined;
+  const encoder = new TextEncoder();
+  const known = tokens.map(({ token }) => encoder.encode(token));
+  const width = LENGTH_BYTES + Math.max(0, ...known.map((bytes) => bytes.length));
+  const padded = known.map((bytes) => {
+    const block = new Uint8Array(width);
+    fill(block, bytes, bytes.length);
+    return block;
+  });
+  // Used by one request at a time, as nothing here waits.
+  const shown = new Uint8Array(width);
   return {
     isEmpty: tokens.length === 0,
-    async find(token) {
-      digests ??= await Promise.all(tokens.map((known) => digest(known.token)));
-      const shown = await digest(token);
+    find(token) {
+      const bytes = encoder.encode(token);
+      // What is longer than every token is cut off, and differs by its length.
+      fill(shown, bytes.subarray(0, width - LENGTH_BYTES), bytes.length);
       let owner: NamedToken | undefined;
-      for (const [index, known] of digests.entries()) {
-        if (crypto.subtle.timingSafeEqual(shown, known)) owner = tokens[index];
+      for (const [index, block] of padded.entries()) {
+        if (crypto.subtle.timingSafeEqual(shown, block)) owner = tokens[index];
       }
       return owner;
     },
   };
 }
 
-function digest(text: string): Promise<ArrayBuffer> {
-  return crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+function fill(block: Uint8Array, bytes: Uint8Array, length: number): void {
+  block.fill(0);
+  new DataView(block.buffer).setUint32(0, length);
+  block.set(bytes, LENGTH_BYTES);
 }

@@ -1,13 +1,11 @@
 /** Refusals: thrown by handlers as `ApiError`, turned into the contract's JSON in one place. */
-import type { Context } from 'hono';
-import { HTTPException } from 'hono/http-exception';
 import type { z } from 'zod';
-import { ERROR_STATUS, type ErrorCode, errorBodySchema } from '#shared/wire/errors.ts';
-import type { EdgeEnv } from './context.ts';
+import { ERROR_STATUS, type ErrorCode } from '#shared/wire/errors.ts';
+import type { EdgeContext } from './context.ts';
 import type { Log } from './log.ts';
 
-/** Seconds after which a caller may try again when the ledger could not take the request. */
-const OVERLOAD_RETRY_SECONDS = 1;
+/** Seconds after which a caller may try again when nobody knows better. */
+const RETRY_SECONDS = 1;
 /** Names of unknown fields come from the caller, who must not choose the answer's length. */
 const FIELD_LENGTH_MAX = 100;
 
@@ -15,6 +13,8 @@ export interface ErrorExtras {
   readonly headers?: Readonly<Record<string, string>>;
   /** Further fields of the body. */
   readonly fields?: Readonly<Record<string, unknown>>;
+  /** What made it so; for the log alone. */
+  readonly cause?: unknown;
 }
 
 export class ApiError extends Error {
@@ -22,7 +22,7 @@ export class ApiError extends Error {
   readonly extras: ErrorExtras;
 
   constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
-    super(message);
+    super(message, extras.cause === undefined ? {} : { cause: extras.cause });
     this.name = 'ApiError';
     this.code = code;
     this.extras = extras;
@@ -35,11 +35,11 @@ export function codeOf(error: Error): ErrorCode {
 }
 
 /** Hono's error hook. What nobody expected is logged here, where it ends, and told to nobody. */
-export function errorHook(log: Log): (error: Error, c: Context<EdgeEnv>) => Response {
+export function errorHook(log: Log): (error: Error, c: EdgeContext) => Response {
   return (error, c) => {
     const refusal = toApiError(error);
     const requestId = c.get('requestId');
-    if (refusal.code === 'internal' || refusal.code === 'overloaded') {
+    if (refusal.code === 'internal') {
       log('error', 'request failed', { requestId, cause: error.message, stack: error.stack });
     }
     const { headers, fields } = refusal.extras;
@@ -63,25 +63,18 @@ export function invalidField(field: string, message: string): ApiError {
   return new ApiError('invalid_request', `${name}: ${message}`, { fields: { field: name } });
 }
 
-/** `overloaded`, with the time after which to try again. */
-export function overloaded(message: string): ApiError {
-  return new ApiError('overloaded', message, {
-    headers: { 'retry-after': String(OVERLOAD_RETRY_SECONDS) },
-    fields: { retryAfterSeconds: OVERLOAD_RETRY_SECONDS },
+/** A refusal for now: in field and header the time after which to try again. */
+export function tryLater(
+  code: ErrorCode,
+  message: string,
+  retryAfterSeconds = RETRY_SECONDS,
+  cause?: unknown,
+): ApiError {
+  return new ApiError(code, message, {
+    headers: { 'retry-after': String(retryAfterSeconds) },
+    fields: { retryAfterSeconds },
+    cause,
   });
-}
-
-/** Descriptions of refusals for a route's definition. */
-export function refusals(...codes: ErrorCode[]) {
-  const content = { 'application/json': { schema: errorBodySchema } };
-  const byStatus = new Map<number, string[]>();
-  for (const code of codes) {
-    const status = ERROR_STATUS[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
-  return Object.fromEntries(
-    [...byStatus].map(([status, names]) => [status, { description: names.join(', '), content }]),
-  );
 }
 
 function fieldOf(issue: z.core.$ZodIssue): string {
@@ -92,21 +85,5 @@ function fieldOf(issue: z.core.$ZodIssue): string {
 
 function toApiError(error: Error): ApiError {
   if (error instanceof ApiError) return error;
-  if (error instanceof HTTPException && error.status === 400) {
-    return new ApiError('invalid_request', 'the body is not valid JSON', {
-      fields: { field: 'body' },
-    });
-  }
-  if (isOverload(error)) {
-    return overloaded('the ledger cannot take the request now; try again');
-  }
   return new ApiError('internal', 'an unexpected error; the request id finds it in the log');
-}
-
-/** The runtime marks its own errors: the object has too much to do, or has just gone away. */
-function isOverload(error: Error): boolean {
-  return (
-    ('overloaded' in error && error.overloaded === true) ||
-    ('retryable' in error && error.retryable === true)
-  );
 }

@@ -2,14 +2,22 @@
 import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { z } from 'zod';
 import type { EdgeEnv } from './context.ts';
+import { OPEN } from './definitions.ts';
+import { refusals } from './refusal-schemas.ts';
+import { serve } from './route.ts';
+
+const route = createRoute({
+  method: 'get',
+  path: '/healthz',
+  ...OPEN,
+  operationId: 'health',
+  summary: 'Whether the edge runs',
+  responses: {
+    200: { description: 'It does.', content: { 'text/plain': { schema: z.literal('ok') } } },
+    ...refusals(),
+  },
+});
 
 export function registerHealth(app: OpenAPIHono<EdgeEnv>): void {
-  const route = createRoute({
-    method: 'get',
-    path: '/healthz',
-    responses: {
-      200: { description: 'ok', content: { 'text/plain': { schema: z.literal('ok') } } },
-    },
-  });
-  app.openapi(route, (c) => c.text('ok', 200));
+  serve(app, route, (c) => c.text('ok', 200));
 }

@@ -4,10 +4,13 @@ import { z } from 'zod';
 import type { ProxyQuery } from '#edge/object/rpc.ts';
 import { labelKeySchema, labelValueSchema } from '#shared/crd/attributes.ts';
 import { PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, proxyListSchema } from '#shared/wire/lease.ts';
-import type { Guards } from './auth.ts';
-import type { EdgeEnv } from './context.ts';
+import type { EdgeEnv, HttpDeps } from './context.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { invalidField, refusals } from './errors.ts';
+import { COUNTED_REFUSALS, CRAWLER, json } from './definitions.ts';
+import { invalidField, invalidRequest } from './errors.ts';
+import { refusals } from './refusal-schemas.ts';
+import { toError } from './refusals.ts';
+import { serve } from './route.ts';
 
 const ATTRIBUTE_PREFIX = 'attr.';
 
@@ -23,26 +26,44 @@ const querySchema = z.object({
   cursor: z.string().optional(),
 });
 
-export function registerProxies(app: OpenAPIHono<EdgeEnv>, guards: Guards): void {
-  const route = createRoute({
-    method: 'get',
-    path: '/v1/proxies',
-    middleware: [guards.crawler],
-    request: { query: querySchema },
-    responses: {
-      200: {
-        description: 'The proxies that match, without credentials.',
-        content: { 'application/json': { schema: proxyListSchema } },
-      },
-      ...refusals('invalid_request', 'unauthorized', 'auth_not_configured', 'overloaded'),
-    },
-  });
-  app.openapi(route, async (c) => {
-    const query = parseQuery(c.req.valid('query'), new URL(c.req.url).searchParams);
-    const { proxies, count, next } = await c.get('ledger').proxies(query);
+const route = createRoute({
+  method: 'get',
+  path: '/v1/proxies',
+  ...CRAWLER,
+  operationId: 'listProxies',
+  summary: 'List the proxies',
+  description:
+    'In pages, without credentials. Further parameters `attr.<key>=<value>` ask for attributes ' +
+    'that a proxy must have.',
+  request: { query: querySchema },
+  responses: {
+    200: json('The proxies that match, by cluster, namespace and name.', proxyListSchema),
+    ...refusals('invalid_request', ...COUNTED_REFUSALS),
+  },
+});
+
+export function registerProxies(app: OpenAPIHono<EdgeEnv>, { guards, ledger }: HttpDeps): void {
+  serve(app, route, async (c) => {
+    const client = guards.crawler(c);
+    const result = await ledger.proxies(readQuery(new URL(c.req.url).searchParams), client);
+    if (!result.ok) throw toError(result);
+    const { proxies, count, next } = result.value;
     const nextCursor = next === undefined ? {} : { nextCursor: encodeCursor(next) };
     return c.json({ proxies, count, ...nextCursor }, 200);
   });
+}
+
+function readQuery(parameters: URLSearchParams): ProxyQuery {
+  const fixed = Object.keys(querySchema.shape).map((name) => [name, single(parameters, name)]);
+  const parsed = querySchema.safeParse(Object.fromEntries(fixed));
+  if (!parsed.success) throw invalidRequest(parsed.error);
+  return parseQuery(parsed.data, parameters);
+}
+
+/** The one value of a parameter; what is given twice is no text, and refused as such. */
+function single(parameters: URLSearchParams, name: string): string | string[] | undefined {
+  const values = parameters.getAll(name);
+  return values.length > 1 ? values : values[0];
 }
 
 function parseQuery(

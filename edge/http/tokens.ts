@@ -17,7 +17,8 @@ export type ParsedTokens =
 const NAMED = /^([A-Za-z0-9](?:[-A-Za-z0-9._]*[A-Za-z0-9])?)[ \t]*=[ \t]*(\S*[^\s=]\S*)$/;
 const TOKENS_MAX = 1_000;
 
-export function parseTokens(text: string): ParsedTokens {
+/** `reserved`: names that mean something else already. */
+export function parseTokens(text: string, reserved: readonly string[] = []): ParsedTokens {
   const lines = text
     .split('\n')
     .map((line) => line.trim())
@@ -31,6 +32,8 @@ export function parseTokens(text: string): ParsedTokens {
     else if (/\s/.test(line)) return refuse('the token has a space in it');
     else tokens.push({ name: undefined, token: line });
   }
+  const taken = reserved.find((name) => tokens.some((token) => token.name === name));
+  if (taken !== undefined) return refuse(`the name ${taken} is reserved; choose another`);
   if (hasTwice(tokens.map(({ name }) => name))) return refuse('a name occurs twice');
   if (hasTwice(tokens.map(({ token }) => token))) return refuse('a token occurs twice');
   return { ok: true, tokens };

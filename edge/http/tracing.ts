@@ -2,6 +2,7 @@
 import type { MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
 import type { Clock } from '#shared/clock.ts';
+import type { ErrorCode } from '#shared/wire/errors.ts';
 import type { EdgeEnv } from './context.ts';
 import { codeOf } from './errors.ts';
 import type { Log } from './log.ts';
@@ -18,9 +19,10 @@ export function traceRequests(log: Log, clock: Clock): MiddlewareHandler<EdgeEnv
     const requestId =
       given !== undefined && REQUEST_ID_PATTERN.test(given) ? given : crypto.randomUUID();
     c.set('requestId', requestId);
-    await next();
+    // Before the answer is made, which otherwise would have to be made again with these.
     c.header('x-request-id', requestId);
     c.header('cache-control', 'no-store');
+    await next();
     const { status } = c.res;
     const route = routePath(c, -1);
     if (status < 400 && QUIET_ROUTES.has(route)) return;
@@ -30,8 +32,13 @@ export function traceRequests(log: Log, clock: Clock): MiddlewareHandler<EdgeEnv
       route,
       status,
       durationMs: Math.round(clock.monotonicMs() - startedMs),
-      ...(c.error ? { error: codeOf(c.error) } : {}),
+      ...(c.error === undefined ? {} : failureOf(c.error)),
       ...(c.get('client') === undefined ? {} : { client: c.get('client') }),
     });
   };
+}
+
+function failureOf(error: Error): { error: ErrorCode; cause?: string } {
+  const { cause } = error;
+  return { error: codeOf(error), ...(cause instanceof Error ? { cause: cause.message } : {}) };
 }

@@ -1,246 +1,444 @@
 /**
- * The book: inventory, leases and cooldowns in one place, with the rules that join them. Pure: it
- * has no clock, no randomness and no storage. A mutation changes the book and returns the rows
- * that make the change durable; whoever cannot write them must throw the book away and build it
- * again from storage. A book built from the rows answers as the one that yielded them.
+ * The book of a shard: inventory, leases and cooldowns in one place, with the rules that join them.
+ * Pure: it has no clock, no randomness and no storage. A mutation changes the book and returns the
+ * rows that make the change durable; whoever cannot write them must throw the book away and build
+ * it again from storage. A book built from the rows answers as the one that yielded them.
+ *
+ * Every call first brings the book to the time that it is given; a mutation ends by serving those
+ * who wait, whose answers are then taken with `takeSettled`.
  */
-import type { NoMatch } from '#shared/wire/errors.ts';
-import type {
-  AcquireRequest,
-  Lease as LeaseView,
-  ReportRequest,
-  Stats,
-} from '#shared/wire/lease.ts';
-import type { SyncRequest, SyncResponse } from '#shared/wire/sync.ts';
+import type { ReportRequest, Stats } from '#shared/wire/lease.ts';
+import type { InventoryEntry, SyncResponse } from '#shared/wire/sync.ts';
+import { Acquiring, type Settled } from './acquiring.ts';
+import type { AcquireCall, Client, FindCall } from './calls.ts';
+import { Clients } from './clients.ts';
 import { Cooldowns } from './cooldowns.ts';
-import { EVERY_TARGET, egressesOf, egressOf } from './egress.ts';
+import { egressesOf, egressOf } from './egress.ts';
 import { Feedback } from './feedback.ts';
 import { Inventory } from './inventory.ts';
 import { Leases } from './leases.ts';
 import { countStats, listProxies, type ProxyPage, type ProxyQuery } from './listing.ts';
-import type { Change, Lease, LeaseRow, Mutation, ProxyRecord, Snapshot } from './model.ts';
+import {
+  type Change,
+  type CooldownRow,
+  type Lease,
+  type Leftover,
+  loadOf,
+  type Mutation,
+  type ProxyRecord,
+  type Snapshot,
+} from './model.ts';
+import { Moves, type Strayed } from './moves.ts';
+import { PassedKeys } from './passed-keys.ts';
+import { type Forgiveness, Reports } from './reports.ts';
+import type {
+  AcquireResult,
+  FindResult,
+  LeaseRefusal,
+  LeaseResult,
+  RenewResult,
+  ReportResult,
+  SyncResult,
+} from './results.ts';
 import type { Rules } from './rules.ts';
-import { select } from './selection.ts';
-import { type SyncRefusal, Syncs } from './sync.ts';
+import { Selection } from './selection.ts';
+import { Sessions } from './sessions.ts';
+import { type SyncPart, Syncs } from './sync.ts';
+import { termsOf } from './terms.ts';
 import { leaseView } from './views.ts';
+import { Waiting } from './waiting.ts';
 
-/** Tokens are reserved in storage by the block, so that a grant writes its lease's row alone. */
-const TOKEN_BLOCK = 1_000;
-
-export type LeaseRefusal = {
-  readonly ok: false;
-  readonly code: 'unknown_lease' | 'lease_expired' | 'proxy_gone';
-};
-export type TtlRefusal = {
-  readonly ok: false;
-  readonly code: 'ttl_too_long';
-  readonly maxTtlSeconds: number;
-};
-export type Overload = { readonly ok: false; readonly code: 'overloaded'; readonly reason: string };
-
-export type AcquireResult =
-  | { readonly ok: true; readonly lease: LeaseView }
-  | {
-      readonly ok: false;
-      readonly code: 'no_match';
-      readonly noMatch: NoMatch;
-      readonly withheld: number;
-    }
-  | TtlRefusal
-  | Overload;
-export type LeaseResult = { readonly ok: true; readonly lease: LeaseView } | LeaseRefusal;
-export type RenewResult = LeaseResult | TtlRefusal;
-export type ReportResult = { readonly ok: true } | LeaseRefusal | Overload;
-export type SyncResult =
-  | { readonly ok: true; readonly response: SyncResponse }
-  | ({ readonly ok: false } & SyncRefusal);
+export interface BookOptions {
+  readonly rules: Rules;
+  /** Which of the shards this is. */
+  readonly shard: number;
+  /** The queue of the book that this one takes the place of. */
+  readonly waiting?: Waiting;
+  readonly clients?: Clients;
+}
 
 export class Book {
+  readonly clients: Clients;
+  readonly waiting: Waiting;
   readonly #rules: Rules;
   readonly #inventory: Inventory;
+  readonly #selection: Selection;
   readonly #leases: Leases;
   readonly #cooldowns: Cooldowns;
+  readonly #sessions: Sessions;
+  readonly #passed: PassedKeys;
+  readonly #acquiring: Acquiring;
   readonly #syncs: Syncs;
   readonly #feedback = new Feedback();
-  #lastToken: number;
-  #tokenCeiling: number;
+  /** Egresses that a sync is about to bring, by cluster: their cooldowns are taken already. */
+  readonly #watched = new Map<string, Set<string>>();
+  readonly #reports: Reports;
+  readonly #moves: Moves;
 
-  constructor(rules: Rules, snapshot: Snapshot) {
+  constructor(options: BookOptions, snapshot: Snapshot) {
+    const { rules, shard } = options;
     this.#rules = rules;
-    this.#inventory = new Inventory(snapshot);
-    this.#leases = new Leases(rules);
-    this.#cooldowns = new Cooldowns(rules, snapshot.cooldowns);
-    this.#syncs = new Syncs(rules, this.#inventory);
-    this.#lastToken = snapshot.tokenCeiling;
-    this.#tokenCeiling = snapshot.tokenCeiling;
-    for (const row of snapshot.leases) {
-      const proxy = row.gone ? undefined : this.#machineOf(row);
-      this.#leases.add(row, proxy);
-      if (proxy !== undefined) proxy.usedToken = Math.max(proxy.usedToken, row.token);
-    }
+    this.clients = options.clients ?? new Clients();
+    this.waiting = options.waiting ?? new Waiting();
+    this.#inventory = new Inventory(rules, {
+      added: (proxy) => this.#added(proxy),
+      replacing: (proxy) => this.#endLeases(proxy),
+      changed: (proxy, before) => this.#changed(proxy, before),
+      removed: (proxy) => this.#removed(proxy),
+      touched: (proxy) => this.#selection.touch(proxy),
+    });
+    this.#leases = new Leases(
+      rules,
+      (cluster, uid) => this.#inventory.find(cluster, uid),
+      ({ row }, proxy) => this.#leaseEnded(row.client, proxy),
+    );
+    this.#cooldowns = new Cooldowns(rules, snapshot.cooldowns, (proxy, target) =>
+      this.#selection.rested(proxy, target),
+    );
+    this.#selection = new Selection(this.#inventory, this.#cooldowns.rests);
+    this.#sessions = new Sessions(snapshot.sessions);
+    this.#passed = new PassedKeys(snapshot.passed);
+    this.#moves = new Moves(this.#inventory, shard);
+    this.#syncs = new Syncs(rules, shard, this.#inventory, this.#moves);
+    this.#reports = new Reports({
+      inventory: this.#inventory,
+      cooldowns: this.#cooldowns,
+      clients: this.clients,
+      feedback: this.#feedback,
+      shards: () => this.shards,
+    });
+    const floor = snapshot.leases.reduce((max, { token }) => Math.max(max, token), 0);
+    this.#acquiring = new Acquiring(
+      {
+        rules,
+        shard,
+        inventory: this.#inventory,
+        selection: this.#selection,
+        leases: this.#leases,
+        sessions: this.#sessions,
+        passed: this.#passed,
+        clients: this.clients,
+        waiting: this.waiting,
+      },
+      Math.max(floor, snapshot.tokenFloor),
+    );
+    this.#inventory.restore(snapshot);
+    for (const row of snapshot.leases) this.#leases.restore(row);
+    for (const cluster of this.#inventory.clusters.values()) this.#moves.mark(cluster);
   }
 
-  /** Grants a lease under the id `leaseID`, which nobody must be able to guess. */
-  acquire(request: AcquireRequest, leaseID: string, nowMs: number): Mutation<AcquireResult> {
-    this.#leases.advance(nowMs);
-    const outcome = this.#acquire(request, leaseID, nowMs);
-    this.#feedback.count(outcome.result.ok ? 'granted' : outcome.result.code);
-    return outcome;
+  /**
+   * Grants a lease, queues the request, or says why not. Without a result it is queued; the answer
+   * comes with `takeSettled`.
+   */
+  acquire(call: AcquireCall, client: Client, nowMs: number): Mutation<AcquireResult | undefined> {
+    return this.#mutate(nowMs, () => {
+      const answer = this.#acquiring.acquire(termsOf(call, client, this.#rules), nowMs);
+      const { result } = answer;
+      if (result !== undefined)
+        this.clients.count(client.name, result.ok ? 'granted' : result.code);
+      return answer;
+    });
+  }
+
+  /** What there is of an idempotency or session key. */
+  find(call: FindCall, nowMs: number): FindResult {
+    this.#advance(nowMs);
+    return this.#acquiring.find(call, nowMs);
   }
 
   /** The lease, if it is live. */
   lease(id: string, nowMs: number): LeaseResult {
-    this.#leases.advance(nowMs);
+    this.#advance(nowMs);
     const lease = this.#leases.find(id);
-    const proxy = lease && this.#leases.holderOf(lease);
-    if (lease === undefined || proxy === undefined) return refusalOf(lease);
-    return { ok: true, lease: leaseView(lease, proxy, nowMs) };
+    if (lease?.proxy === undefined) return refusalOf(lease);
+    return { ok: true, lease: leaseView(lease, lease.proxy, nowMs) };
   }
 
   /** Gives a live lease `ttlSeconds` from now, be that later or earlier than it was. */
   renew(id: string, ttlSeconds: number | undefined, nowMs: number): Mutation<RenewResult> {
-    this.#leases.advance(nowMs);
-    const seconds = ttlSeconds ?? this.#rules.defaultTtlSeconds;
-    if (seconds > this.#rules.maxTtlSeconds) return unchanged(this.#ttlTooLong());
-    const lease = this.#leases.find(id);
-    const proxy = lease && this.#leases.holderOf(lease);
-    if (lease === undefined || proxy === undefined) return unchanged(refusalOf(lease));
-    const changes = [this.#leases.renew(lease, seconds, nowMs)];
-    return { result: { ok: true, lease: leaseView(lease, proxy, nowMs) }, changes };
+    return this.#mutate<RenewResult>(nowMs, () => {
+      const seconds = ttlSeconds ?? this.#rules.defaultTtlSeconds;
+      const { maxTtlSeconds } = this.#rules;
+      if (seconds > maxTtlSeconds)
+        return unchanged({ ok: false, code: 'ttl_too_long', maxTtlSeconds });
+      const lease = this.#leases.find(id);
+      if (lease?.proxy === undefined) return unchanged(refusalOf(lease));
+      const changes = [this.#leases.renew(lease, seconds, nowMs)];
+      this.#selection.touch(lease.proxy);
+      return { result: { ok: true, lease: leaseView(lease, lease.proxy, nowMs) }, changes };
+    });
   }
 
-  /** Ends and forgets the lease; one that is not known has ended already. */
-  release(id: string, nowMs: number): Mutation<void> {
-    this.#leases.advance(nowMs);
-    const lease = this.#leases.find(id);
-    return { result: undefined, changes: lease === undefined ? [] : [this.#leases.release(lease)] };
+  /** Ends and forgets the lease, or takes the request that waits under the id out of the queue. */
+  release(id: string, nowMs: number): Mutation<undefined> {
+    return this.#mutate(nowMs, () => {
+      this.#acquiring.leave(id);
+      const lease = this.#leases.find(id);
+      const changes = lease === undefined ? [] : [this.#leases.release(lease)];
+      return { result: undefined, changes };
+    });
   }
 
   /** Takes what a crawler saw through its lease, also for a while after the lease has ended. */
   report(id: string, report: ReportRequest, nowMs: number): Mutation<ReportResult> {
-    this.#leases.advance(nowMs);
-    const lease = this.#leases.find(id);
-    if (lease === undefined) return unchanged(refusalOf(lease));
-    const { cluster, uid, grantedMs } = lease.row;
-    const proxy = this.#machineOf(lease.row);
-    const target = report.target ?? lease.row.target ?? EVERY_TARGET;
-    if (report.result === 'ok') {
-      const egresses = proxy ? egressesOf(cluster, proxy.entry) : [lease.row.egress];
-      const changes = this.#cooldowns.forgive(egresses, target, grantedMs);
-      return { result: { ok: true }, changes };
-    }
-    const egress = proxy ? egressOf(cluster, proxy.entry) : lease.row.egress;
-    const lengthMs =
-      report.result === 'rate_limited' && report.retryAfterSeconds !== undefined
-        ? report.retryAfterSeconds * 1000
-        : undefined;
-    const changes = this.#cooldowns.offend({ egress, target, grantedMs, lengthMs }, nowMs);
-    if (changes === undefined) return unchanged(overload('too many cooldowns'));
-    if (proxy !== undefined) this.#feedback.note(cluster, uid, report.result, target);
-    return { result: { ok: true }, changes };
+    return this.#mutate<ReportResult>(nowMs, () => {
+      const lease = this.#leases.find(id);
+      return lease === undefined
+        ? unchanged(refusalOf(lease))
+        : this.#reports.take(lease, report, nowMs);
+    });
   }
 
-  /** Takes what the agent of a cluster pushes. */
-  sync(cluster: string, request: SyncRequest, nowMs: number): Mutation<SyncResult> {
-    this.#leases.advance(nowMs);
-    const outcome = this.#syncs.apply(cluster, request, nowMs);
-    if (!outcome.ok) {
-      const { changes, ...result } = outcome;
-      return { result, changes };
-    }
-    const { update, acceptedSeq } = outcome;
-    const ended = (update?.bereaved ?? []).map(({ lease, egress }) =>
-      this.#leases.endWithProxy(lease, egress),
-    );
-    const response = this.#syncResponse(cluster, request.session, acceptedSeq, nowMs);
-    return { result: { ok: true, response }, changes: [...(update?.changes ?? []), ...ended] };
+  /** Takes what the agent of a cluster pushes, as far as it concerns this shard. */
+  sync(cluster: string, part: SyncPart, nowMs: number): Mutation<SyncResult> {
+    return this.#mutate<SyncResult>(nowMs, () => {
+      const { changes, ...outcome } = this.#syncs.apply(cluster, part, nowMs);
+      if (!outcome.ok) return { result: outcome, changes };
+      const { request, handover } = part;
+      if (handover !== undefined) this.#acquiring.raiseTokens(handover.tokenFloor);
+      const { page, kind, session } = request;
+      if (page === undefined || page.index === page.of - 1) this.#watched.delete(cluster);
+      const beat = this.#syncs.isBeatDue(cluster, kind, nowMs);
+      const response = this.#syncResponse(cluster, session, outcome.acceptedSeq, nowMs);
+      return { result: { ok: true, response, beat }, changes };
+    });
+  }
+
+  /** See `LedgerCalls.reshape`. */
+  reshape(name: string, shards: number, nowMs: number): Mutation<Leftover> {
+    return this.#mutate(nowMs, () => {
+      const cluster = this.#inventory.clusters.get(name);
+      const changes = cluster === undefined ? [] : this.#moves.reshape(cluster, shards);
+      const leases = this.#moves.leftovers(cluster);
+      return { result: { leases, lastToken: this.#acquiring.lastToken }, changes };
+    });
   }
 
   proxies(query: ProxyQuery, nowMs: number): ProxyPage {
-    this.#leases.advance(nowMs);
-    return listProxies(this.#inventory, query, this.#rules, nowMs);
+    this.#advance(nowMs);
+    return listProxies(this.#inventory, query);
   }
 
   stats(nowMs: number): Stats {
-    this.#leases.advance(nowMs);
+    this.#advance(nowMs);
     return {
-      ...countStats(this.#inventory, this.#rules, nowMs),
+      ...countStats(this.#inventory, nowMs),
       leases: { active: this.#leases.active },
-      cooldowns: this.#cooldowns.active(nowMs),
+      waiting: this.waiting.size,
+      cooldowns: this.#cooldowns.active,
+      clients: this.clients.stats(this.#leases.byClient),
     };
   }
 
+  /** Serves those who wait, by what the time alone has brought. */
+  tick(nowMs: number): Mutation<undefined> {
+    return this.#change(nowMs, () => []);
+  }
+
+  /** When `tick` has something to do; undefined while nobody waits. */
+  get nextTickMs(): number | undefined {
+    const deadlineMs = this.waiting.nextDeadlineMs;
+    if (deadlineMs === undefined) return undefined;
+    if (this.#selection.hasImproved) return 0;
+    const { nextDueMs = deadlineMs } = this.#leases;
+    const { nextEndMs = deadlineMs } = this.#cooldowns;
+    return Math.min(deadlineMs, nextDueMs, nextEndMs);
+  }
+
+  /** Answers to requests that have waited. */
+  takeSettled(): readonly Settled[] {
+    return this.#acquiring.takeSettled();
+  }
+
   /** Deletes up to `rowsMax` rows that say nothing any more. No answer depends on it. */
-  sweep(nowMs: number, rowsMax: number): Mutation<void> {
-    this.#leases.advance(nowMs);
-    const leases = this.#leases.sweep(rowsMax);
-    const cooldowns = this.#cooldowns.sweep(nowMs, rowsMax - leases.length);
-    return { result: undefined, changes: [...leases, ...cooldowns] };
+  sweep(nowMs: number, rowsMax: number): Mutation<undefined> {
+    return this.#mutate(nowMs, () => {
+      const changes: Change[] = this.#moves.sweep();
+      changes.push(...this.#leases.sweep(Math.max(0, rowsMax - changes.length)));
+      if (changes.length > 0) changes.push(this.#tokenFloor());
+      changes.push(...this.#cooldowns.sweep(nowMs, Math.max(0, rowsMax - changes.length)));
+      changes.push(...this.#passed.sweep(nowMs, Math.max(0, rowsMax - changes.length)));
+      return { result: undefined, changes };
+    });
   }
 
   /** When a sweep will find something to delete; undefined while nothing is remembered. */
   get nextSweepMs(): number | undefined {
-    const next = Math.min(
-      this.#leases.nextSweepMs ?? Number.POSITIVE_INFINITY,
-      this.#cooldowns.nextSweepMs ?? Number.POSITIVE_INFINITY,
+    const leavingMs = this.#moves.hasLeaving ? (this.#leases.nextDueMs ?? 0) : undefined;
+    const due = [
+      leavingMs,
+      this.#leases.nextSweepMs,
+      this.#cooldowns.nextSweepMs,
+      this.#passed.nextSweepMs,
+    ].filter((dueMs) => dueMs !== undefined);
+    return due.length === 0 ? undefined : Math.min(...due);
+  }
+
+  /** The egresses of these entries whose cooldowns other shards know and this one does not. */
+  unknownEgresses(cluster: string, entries: readonly InventoryEntry[]): string[] {
+    const egresses = entries.flatMap((entry) => egressesOf(cluster, entry));
+    return [...new Set(egresses)].filter((egress) => !this.#cooldowns.hasBehind(egress));
+  }
+
+  /** From now on cooldowns of these are taken, though no proxy is behind them yet. */
+  watch(cluster: string, egresses: readonly string[]): void {
+    const watched = this.#watched.get(cluster) ?? new Set();
+    for (const egress of egresses) watched.add(egress);
+    this.#watched.set(cluster, watched);
+  }
+
+  /** What is known of the cooldowns of these egresses. */
+  cooldownsOf(egresses: readonly string[], nowMs: number): readonly CooldownRow[] {
+    this.#advance(nowMs);
+    return this.#cooldowns.rowsOf(egresses);
+  }
+
+  /** Cooldowns that other shards must still be told of. */
+  pendingCooldowns(): readonly CooldownRow[] {
+    return this.#cooldowns.pending();
+  }
+
+  /** Successes that ended a doubling, for the other shards to hear of. */
+  takeForgiven(): readonly Forgiveness[] {
+    return this.#reports.takeForgiven();
+  }
+
+  /** The largest number of shards that any cluster is divided among, or is about to be. */
+  get shards(): number {
+    const counts = [...this.#inventory.clusters.values()].map(({ agent }) =>
+      Math.max(agent.shards, agent.nextShards),
     );
-    return next === Number.POSITIVE_INFINITY ? undefined : next;
+    return Math.max(1, ...counts);
   }
 
-  #acquire(request: AcquireRequest, leaseID: string, nowMs: number): Mutation<AcquireResult> {
-    const ttlSeconds = request.ttlSeconds ?? this.#rules.defaultTtlSeconds;
-    if (ttlSeconds > this.#rules.maxTtlSeconds) return unchanged(this.#ttlTooLong());
-    if (this.#leases.isFull) return unchanged(overload('too many leases'));
-    const strategy = request.strategy ?? 'least-loaded';
-    const target = request.target ?? null;
-    const wish = { selector: request.selector ?? {}, target, strategy };
-    const selection = select(this.#inventory.all(), wish, this.#cooldowns, this.#rules, nowMs);
-    const { proxy } = selection;
-    if (proxy === undefined) {
-      const { noMatch, withheld } = selection;
-      return unchanged({ ok: false, code: 'no_match', noMatch, withheld });
+  /** All other shards have heard of these. */
+  cooldownsShared(rows: readonly CooldownRow[], nowMs: number): Mutation<undefined> {
+    return this.#change(nowMs, () => this.#cooldowns.settled(rows));
+  }
+
+  /** Takes what another shard tells of egresses that proxies here are behind. */
+  cool(rows: readonly CooldownRow[], nowMs: number): Mutation<undefined> {
+    return this.#change(nowMs, () =>
+      rows
+        .filter(({ egress }) => this.#cooldowns.hasBehind(egress) || this.#isWatched(egress))
+        .flatMap((row) => this.#cooldowns.merge(row, nowMs)),
+    );
+  }
+
+  /** Another shard had a success on an egress. */
+  forgive(successes: readonly Forgiveness[], nowMs: number): Mutation<undefined> {
+    return this.#change(nowMs, () =>
+      successes.flatMap(({ egress, target, grantedMs }) =>
+        this.#cooldowns.forgive([egress], target, grantedMs),
+      ),
+    );
+  }
+
+  /** See `Moves.held`. */
+  held(cluster: string, uids: readonly string[], nowMs: number): Record<string, number> {
+    this.#advance(nowMs);
+    return this.#moves.held(cluster, uids);
+  }
+
+  /** See `Moves.heldElsewhere`. */
+  heldElsewhere(cluster: string): ReadonlyMap<number, readonly string[]> {
+    return this.#moves.heldElsewhere(cluster);
+  }
+
+  /** See `Moves.setHeld`. */
+  setHeld(
+    cluster: string,
+    shard: number,
+    counts: Readonly<Record<string, number>>,
+    nowMs: number,
+  ): Mutation<undefined> {
+    return this.#change(nowMs, () => this.#moves.setHeld(cluster, shard, counts));
+  }
+
+  /** See `Moves.entry`. */
+  entry(cluster: string, uid: string): InventoryEntry | undefined {
+    return this.#moves.entry(cluster, uid);
+  }
+
+  /** See `Moves.strayed`. */
+  strayed(id: string): Strayed | undefined {
+    return this.#moves.strayed(this.#leases.find(id));
+  }
+
+  /** See `Moves.follow`. */
+  follow(
+    cluster: string,
+    uid: string,
+    entry: InventoryEntry | undefined,
+    nowMs: number,
+  ): Mutation<undefined> {
+    return this.#change(nowMs, () => this.#moves.follow(cluster, uid, entry));
+  }
+
+  #change(nowMs: number, work: () => readonly Change[]): Mutation<undefined> {
+    return this.#mutate(nowMs, () => ({ result: undefined, changes: work() }));
+  }
+
+  #mutate<Result>(nowMs: number, work: () => Mutation<Result>): Mutation<Result> {
+    this.#advance(nowMs);
+    const { result, changes } = work();
+    const served = this.#acquiring.serve(nowMs);
+    return { result, changes: served.length === 0 ? changes : [...changes, ...served] };
+  }
+
+  #advance(nowMs: number): void {
+    this.#leases.advance(nowMs);
+    this.#cooldowns.advance(nowMs);
+    this.#inventory.advance(nowMs);
+  }
+
+  #leaseEnded(client: string, proxy: ProxyRecord): void {
+    this.#selection.touch(proxy);
+    if (this.waiting.size > 0) this.#acquiring.relieved(client);
+  }
+
+  #added(proxy: ProxyRecord): void {
+    this.#leases.adopt(proxy);
+    this.#cooldowns.place(proxy, egressesOf(proxy.cluster.name, proxy.entry));
+    this.#selection.reorder(proxy);
+  }
+
+  #changed(proxy: ProxyRecord, before: InventoryEntry): void {
+    const { entry, cluster } = proxy;
+    if (entry.egressIP !== before.egressIP || entry.instance !== before.instance) {
+      this.#cooldowns.place(proxy, egressesOf(cluster.name, entry));
     }
-    const { token, changes } = this.#nextToken();
-    const row: LeaseRow = {
-      id: leaseID,
-      token,
-      cluster: proxy.cluster.name,
-      uid: proxy.entry.uid,
-      instance: proxy.entry.instance,
-      egress: egressOf(proxy.cluster.name, proxy.entry),
-      target,
-      ttlSeconds,
-      grantedMs: nowMs,
-      expiresMs: nowMs + ttlSeconds * 1000,
-      gone: false,
-    };
-    const lease = this.#leases.add(row, proxy);
-    changes.push({ kind: 'put-lease', row }, ...this.#use(proxy, token, strategy === 'spread'));
-    return { result: { ok: true, lease: leaseView(lease, proxy, nowMs) }, changes };
+    const isSame = (key: 'latencyMillis' | 'name' | 'namespace') => entry[key] === before[key];
+    if (JSON.stringify(entry.attributes) !== JSON.stringify(before.attributes)) {
+      this.#selection.relabel(proxy);
+    } else if (!isSame('latencyMillis') || !isSame('name') || !isSame('namespace')) {
+      this.#selection.reorder(proxy);
+    } else this.#selection.touch(proxy);
   }
 
-  /**
-   * Marks the proxy as the last one used. Only who asks for `spread` pays for a row: after a
-   * restart, uses under the other strategy are known from the leases that still exist.
-   */
-  #use(proxy: ProxyRecord, token: number, isDurable: boolean): Change[] {
-    proxy.usedToken = token;
-    const { cluster, entry } = proxy;
-    const row = { cluster: cluster.name, uid: entry.uid, token };
-    return isDurable ? [{ kind: 'put-use', row }] : [];
+  #removed(proxy: ProxyRecord): readonly Change[] {
+    const ended = this.#endLeases(proxy);
+    this.#cooldowns.place(proxy, []);
+    this.#selection.remove(proxy);
+    const slots = this.#leases.abandon(proxy);
+    const floor = slots.length === 0 ? [] : [this.#tokenFloor()];
+    return [...ended, ...this.#sessions.abandon(proxy), ...slots, ...floor];
   }
 
-  #nextToken(): { token: number; changes: Change[] } {
-    const token = ++this.#lastToken;
-    if (token <= this.#tokenCeiling) return { token, changes: [] };
-    this.#tokenCeiling += TOKEN_BLOCK;
-    return { token, changes: [{ kind: 'put-token-ceiling', value: this.#tokenCeiling }] };
+  #endLeases(proxy: ProxyRecord): readonly Change[] {
+    const egress = egressOf(proxy);
+    return [...proxy.leases].map((lease) => this.#leases.endWithMachine(lease, egress));
   }
 
-  /** The proxy of a lease, while it is still the machine that was leased. */
-  #machineOf(row: LeaseRow): ProxyRecord | undefined {
-    const proxy = this.#inventory.find(row.cluster, row.uid);
-    return proxy?.entry.instance === row.instance ? proxy : undefined;
+  /** Rows of leases are about to go, maybe the one with the last token. */
+  #tokenFloor(): Change {
+    return { kind: 'put-token-floor', value: this.#acquiring.lastToken };
+  }
+
+  #isWatched(egress: string): boolean {
+    for (const watched of this.#watched.values()) if (watched.has(egress)) return true;
+    return false;
   }
 
   #syncResponse(
@@ -249,30 +447,23 @@ export class Book {
     acceptedSeq: number,
     nowMs: number,
   ): SyncResponse {
-    const proxies = [...(this.#inventory.clusters.get(cluster)?.proxies ?? [])];
-    const leases = proxies
-      .filter(([, proxy]) => proxy.leases.size > 0)
-      .map(([uid, proxy]): [string, number] => [uid, proxy.leases.size]);
+    const leases: Record<string, number> = {};
+    for (const [uid, proxy] of this.#inventory.clusters.get(cluster)?.proxies ?? []) {
+      const load = loadOf(proxy);
+      if (!proxy.leaving && (load > 0 || proxy.entry.draining)) leases[uid] = load;
+    }
     return {
       acceptedSeq,
       serverTime: nowMs,
-      leases: Object.fromEntries(leases),
+      leases,
       reports: this.#feedback.take(cluster, `${session} ${acceptedSeq}`),
-      counters: this.#feedback.counters,
+      counters: this.clients.outcomes,
     };
-  }
-
-  #ttlTooLong(): TtlRefusal {
-    return { ok: false, code: 'ttl_too_long', maxTtlSeconds: this.#rules.maxTtlSeconds };
   }
 }
 
 function unchanged<Result>(result: Result): Mutation<Result> {
   return { result, changes: [] };
-}
-
-function overload(reason: string): Overload {
-  return { ok: false, code: 'overloaded', reason };
 }
 
 /** Why a lease that is not live is not. */

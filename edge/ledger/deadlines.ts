@@ -17,6 +17,10 @@ export class Deadlines<T> {
     return this.#heap.length;
   }
 
+  has(item: T): boolean {
+    return this.#slots.has(item);
+  }
+
   /** The item that is due first, if there is any. */
   peek(): { readonly item: T; readonly dueMs: number } | undefined {
     return this.#heap[0];

@@ -4,13 +4,15 @@
  * new address starts clean. Until then the key is the machine itself.
  */
 import type { InventoryEntry } from '#shared/wire/sync.ts';
+import type { ProxyRecord } from './model.ts';
 
 /** Stands for all targets in a cooldown; no host name is empty. */
 export const EVERY_TARGET = '';
 
 /** The key under which an offence of the proxy is noted now. */
-export function egressOf(cluster: string, entry: InventoryEntry): string {
-  return entry.egressIP === undefined ? machineOf(cluster, entry) : addressOf(entry.egressIP);
+export function egressOf({ egresses }: Pick<ProxyRecord, 'egresses'>): string {
+  const [egress = ''] = egresses;
+  return egress;
 }
 
 /**
@@ -22,8 +24,15 @@ export function egressesOf(cluster: string, entry: InventoryEntry): readonly str
   return entry.egressIP === undefined ? [machine] : [addressOf(entry.egressIP), machine];
 }
 
+/** Whether proxies of other shards may be behind the egress. */
+export function isAddress(egress: string): boolean {
+  return egress.startsWith(ADDRESS);
+}
+
+const ADDRESS = 'ip ';
+
 function addressOf(egressIP: string): string {
-  return `ip ${egressIP.toLowerCase()}`;
+  return `${ADDRESS}${egressIP.toLowerCase()}`;
 }
 
 /** The instance is part of it, so that a replacement does not inherit its predecessor's bans. */

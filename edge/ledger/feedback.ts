@@ -1,6 +1,5 @@
 /**
- * What crawlers did, for the agents to count: reports per proxy since the last answer, outcomes of
- * lease requests since the book was built. Figures for dashboards: they live in memory only and
+ * What crawlers reported, for the agents to count: per proxy, since the last answer. Figures for dashboards: they live in memory only and
  * start again at zero with the object, as counters do.
  */
 import type { SyncResponse } from '#shared/wire/sync.ts';
@@ -19,15 +18,6 @@ interface ClusterReports {
 
 export class Feedback {
   readonly #clusters = new Map<string, ClusterReports>();
-  readonly #outcomes = new Map<string, number>();
-
-  count(outcome: string): void {
-    this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
-  }
-
-  get counters(): Record<string, number> {
-    return Object.fromEntries(this.#outcomes);
-  }
 
   /** Notes an offence of a proxy; an empty target stands for all of them and is not named. */
   note(cluster: string, uid: string, result: 'rate_limited' | 'banned', target: string): void {

@@ -1,33 +1,53 @@
 /**
  * The proxies of all clusters, and the changes that a sync makes to them. What a change means for
- * leases is the book's business: it is told which of them have lost their proxy.
+ * leases, cooldowns and selection is the book's business: it is told of each by a hook.
  */
 import type { InventoryEntry } from '#shared/wire/sync.ts';
-import { egressOf } from './egress.ts';
-import type { AgentRow, Change, Cluster, Lease, ProxyRecord, ProxyRow, Snapshot } from './model.ts';
+import { Deadlines } from './deadlines.ts';
+import type {
+  AgentRow,
+  Change,
+  Cluster,
+  Handover,
+  Held,
+  LeaseRow,
+  ProxyRecord,
+  ProxyRow,
+  Snapshot,
+} from './model.ts';
+import type { Rules } from './rules.ts';
 
-/** What a sync did to the inventory. */
-export interface InventoryUpdate {
-  readonly changes: Change[];
-  /** Leases whose proxy was removed or replaced, with the egress that it had. */
-  readonly bereaved: { readonly lease: Lease; readonly egress: string }[];
+/** What happens to a proxy, as it happens. The returned changes are made durable with it. */
+export interface InventoryHooks {
+  added(proxy: ProxyRecord): void;
+  /** It is about to stand for another machine. */
+  replacing(proxy: ProxyRecord): readonly Change[];
+  changed(proxy: ProxyRecord, before: InventoryEntry): void;
+  removed(proxy: ProxyRecord): readonly Change[];
+  /** It can be offered, or can no more, for a reason that is not in its entry. */
+  touched(proxy: ProxyRecord): void;
 }
 
 export class Inventory {
+  readonly #rules: Rules;
+  readonly #hooks: InventoryHooks;
   readonly #clusters = new Map<string, Cluster>();
+  /** When each cluster becomes stale, if its agent stays silent. */
+  readonly #staleness = new Deadlines<Cluster>();
   #size = 0;
   /** All proxies in the order of listings; made when asked for, dropped when names change. */
   #ordered: readonly ProxyRecord[] | undefined;
 
-  constructor(snapshot: Pick<Snapshot, 'agents' | 'proxies' | 'uses'>) {
-    for (const agent of snapshot.agents) this.#open(agent);
-    for (const { cluster, entry } of snapshot.proxies) {
+  constructor(rules: Rules, hooks: InventoryHooks) {
+    this.#rules = rules;
+    this.#hooks = hooks;
+  }
+
+  restore({ agents, proxies }: Pick<Snapshot, 'agents' | 'proxies'>): void {
+    for (const agent of agents) this.putAgent(agent);
+    for (const { cluster, entry, held } of proxies) {
       const known = this.#clusters.get(cluster);
-      if (known !== undefined) this.#add(known, entry);
-    }
-    for (const { cluster, uid, token } of snapshot.uses) {
-      const proxy = this.find(cluster, uid);
-      if (proxy !== undefined) proxy.usedToken = token;
+      if (known !== undefined) this.#add(known, entry, held);
     }
   }
 
@@ -44,6 +64,12 @@ export class Inventory {
     return this.#clusters.get(cluster)?.proxies.get(uid);
   }
 
+  /** The proxy of a lease, while it is still the machine that was leased. */
+  machineOf(row: Pick<LeaseRow, 'cluster' | 'uid' | 'instance'>): ProxyRecord | undefined {
+    const proxy = this.find(row.cluster, row.uid);
+    return proxy?.entry.instance === row.instance ? proxy : undefined;
+  }
+
   *all(): Iterable<ProxyRecord> {
     for (const cluster of this.#clusters.values()) yield* cluster.proxies.values();
   }
@@ -54,19 +80,44 @@ export class Inventory {
     return this.#ordered;
   }
 
-  /** Where the agent of a cluster stands from now on. */
+  /** Notes which clusters have been silent for too long. */
+  advance(nowMs: number): void {
+    for (;;) {
+      const cluster = this.#staleness.takeDue(nowMs);
+      if (cluster === undefined) return;
+      this.#setStale(cluster, true);
+    }
+  }
+
+  /** Where the agent of a cluster stands from now on, to be written. */
   putAgent(agent: AgentRow): Change {
     const cluster = this.#clusters.get(agent.cluster) ?? this.#open(agent);
-    cluster.agent = agent;
+    this.heard(cluster, agent);
     cluster.savedSyncMs = agent.lastSyncMs;
     return { kind: 'put-agent', row: agent };
   }
 
+  /** The same, without being written. */
+  heard(cluster: Cluster, agent: AgentRow): void {
+    const isNews = agent.lastSyncMs !== cluster.agent.lastSyncMs;
+    cluster.agent = agent;
+    this.#staleness.set(cluster, agent.lastSyncMs + this.#rules.agentStaleMs);
+    if (isNews) this.#setStale(cluster, false);
+  }
+
   /** The entries become all that the cluster has. */
-  replace(cluster: Cluster, entries: readonly InventoryEntry[]): InventoryUpdate {
+  replace(
+    cluster: Cluster,
+    entries: readonly InventoryEntry[],
+    handover: Handover | undefined,
+  ): Change[] {
     const kept = new Set(entries.map((entry) => entry.uid));
-    const gone = [...cluster.proxies.keys()].filter((uid) => !kept.has(uid));
-    return this.merge(cluster, entries, gone);
+    // What belongs to another shard now stays until its last lease has ended.
+    const gone = [...cluster.proxies.values()].filter(
+      (proxy) => !kept.has(proxy.entry.uid) && !(proxy.leaving && proxy.leases.size > 0),
+    );
+    const removes = gone.map((proxy) => proxy.entry.uid);
+    return this.merge(cluster, entries, removes, handover);
   }
 
   /** Takes out `removes`, then enters `upserts`. Entries that say nothing new change no row. */
@@ -74,29 +125,55 @@ export class Inventory {
     cluster: Cluster,
     upserts: readonly InventoryEntry[],
     removes: readonly string[],
-  ): InventoryUpdate {
-    const update: InventoryUpdate = { changes: [], bereaved: [] };
+    handover?: Handover,
+  ): Change[] {
+    const changes: Change[] = [];
     for (const uid of removes) {
       const proxy = cluster.proxies.get(uid);
-      if (proxy !== undefined) this.#remove(proxy, update);
+      if (proxy !== undefined) changes.push(...this.remove(proxy));
     }
     // Of two entries with one UID the last counts.
     for (const entry of new Map(upserts.map((entry) => [entry.uid, entry])).values()) {
+      const held = handover === undefined ? undefined : heldOf(entry.uid, handover);
       const proxy = cluster.proxies.get(entry.uid);
-      if (proxy === undefined) {
-        this.#add(cluster, entry);
-        update.changes.push(putProxy({ cluster: cluster.name, entry }));
-      } else {
-        this.#change(proxy, entry, update);
+      if (proxy !== undefined) {
+        changes.push(...this.#change(proxy, entry, held));
+        continue;
       }
+      this.#add(cluster, entry, held ?? []);
+      changes.push(putProxy({ cluster: cluster.name, entry, held: held ?? [] }));
     }
-    return update;
+    return changes;
+  }
+
+  remove(proxy: ProxyRecord): Change[] {
+    const { cluster, entry } = proxy;
+    const changes = this.#hooks.removed(proxy);
+    cluster.proxies.delete(entry.uid);
+    this.#size--;
+    this.#ordered = undefined;
+    return [...changes, { kind: 'delete-proxy', cluster: cluster.name, uid: entry.uid }];
+  }
+
+  /** Other shards have ended leases that count against the proxy. */
+  setHeld(proxy: ProxyRecord, held: readonly Held[]): Change {
+    proxy.held = held;
+    this.#hooks.touched(proxy);
+    return putProxy({ cluster: proxy.cluster.name, entry: proxy.entry, held });
+  }
+
+  /** Whether the proxy is here for the sake of its last leases only. */
+  setLeaving(proxy: ProxyRecord, leaving: boolean): void {
+    if (proxy.leaving === leaving) return;
+    proxy.leaving = leaving;
+    this.#hooks.touched(proxy);
   }
 
   #open(agent: AgentRow): Cluster {
     const cluster: Cluster = {
       name: agent.cluster,
       agent,
+      stale: false,
       savedSyncMs: agent.lastSyncMs,
       proxies: new Map(),
     };
@@ -104,33 +181,58 @@ export class Inventory {
     return cluster;
   }
 
-  #add(cluster: Cluster, entry: InventoryEntry): void {
-    cluster.proxies.set(entry.uid, { cluster, entry, leases: new Set(), usedToken: 0 });
+  #setStale(cluster: Cluster, stale: boolean): void {
+    if (cluster.stale === stale) return;
+    cluster.stale = stale;
+    for (const proxy of cluster.proxies.values()) this.#hooks.touched(proxy);
+  }
+
+  #add(cluster: Cluster, entry: InventoryEntry, held: readonly Held[]): void {
+    const proxy: ProxyRecord = {
+      cluster,
+      entry,
+      egresses: [],
+      leases: new Set(),
+      held,
+      leaving: false,
+      usedToken: 0,
+      freeSlots: [],
+      slots: 0,
+    };
+    cluster.proxies.set(entry.uid, proxy);
     this.#size++;
     this.#ordered = undefined;
+    this.#hooks.added(proxy);
   }
 
-  #remove(proxy: ProxyRecord, update: InventoryUpdate): void {
-    const { cluster, entry } = proxy;
-    bereave(proxy, update);
-    cluster.proxies.delete(entry.uid);
-    this.#size--;
-    this.#ordered = undefined;
-    update.changes.push({ kind: 'delete-proxy', cluster: cluster.name, uid: entry.uid });
-  }
-
-  #change(proxy: ProxyRecord, next: InventoryEntry, update: InventoryUpdate): void {
+  #change(
+    proxy: ProxyRecord,
+    next: InventoryEntry,
+    held: readonly Held[] | undefined,
+  ): readonly Change[] {
+    this.setLeaving(proxy, false);
     const before = proxy.entry;
     const replaced = next.instance !== before.instance;
-    if (replaced) bereave(proxy, update);
+    const changes = replaced ? [...this.#hooks.replacing(proxy)] : [];
     const entry = replaced ? next : withKnownEgress(next, before);
-    if (JSON.stringify(entry) === JSON.stringify(before)) return;
+    const isSame = JSON.stringify(entry) === JSON.stringify(before);
+    if (isSame && held === undefined) return changes;
     proxy.entry = entry;
+    // What other shards hold is of the machine that is no more.
+    proxy.held = held ?? (replaced ? [] : proxy.held);
     if (entry.namespace !== before.namespace || entry.name !== before.name) {
       this.#ordered = undefined;
     }
-    update.changes.push(putProxy({ cluster: proxy.cluster.name, entry }));
+    this.#hooks.changed(proxy, before);
+    return [...changes, putProxy({ cluster: proxy.cluster.name, entry, held: proxy.held })];
   }
+}
+
+function heldOf(uid: string, handover: Handover): readonly Held[] {
+  return handover.leftovers.flatMap(({ shard, leases }) => {
+    const count = Object.hasOwn(leases, uid) ? leases[uid] : undefined;
+    return count === undefined || count === 0 ? [] : [{ shard, leases: count }];
+  });
 }
 
 /**
@@ -141,11 +243,6 @@ function withKnownEgress(next: InventoryEntry, before: InventoryEntry): Inventor
   if (next.egressIP !== undefined || before.egressIP === undefined) return next;
   const { leasable, draining, ...head } = next;
   return { ...head, egressIP: before.egressIP, leasable, draining };
-}
-
-function bereave(proxy: ProxyRecord, update: InventoryUpdate): void {
-  const egress = egressOf(proxy.cluster.name, proxy.entry);
-  for (const lease of proxy.leases) update.bereaved.push({ lease, egress });
 }
 
 function putProxy(row: ProxyRow): Change {

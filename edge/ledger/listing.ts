@@ -3,8 +3,7 @@ import type { ListedProxy, Stats } from '#shared/wire/lease.ts';
 import type { Inventory } from './inventory.ts';
 import { compareText } from './inventory.ts';
 import type { ProxyRecord } from './model.ts';
-import type { Rules } from './rules.ts';
-import { isHealthy, isStale, matches, type Selector } from './selection.ts';
+import { matches, type Selector } from './selector.ts';
 import { listedProxyView } from './views.ts';
 
 /** A place in the order of proxies. */
@@ -25,45 +24,41 @@ export interface ProxyQuery {
 
 export interface ProxyPage {
   readonly proxies: ListedProxy[];
+  /** Where each of them stands; what a merge of several shards' pages goes by. */
+  readonly positions: readonly Position[];
   /** All that match, on this page or not. */
   readonly count: number;
   /** Where the next page begins, if there is one. */
   readonly next?: Position;
 }
 
-export function listProxies(
-  inventory: Inventory,
-  query: ProxyQuery,
-  rules: Rules,
-  nowMs: number,
-): ProxyPage {
+export function listProxies(inventory: Inventory, query: ProxyQuery): ProxyPage {
   const { after, limit } = query;
   const page: ProxyRecord[] = [];
   let count = 0;
   let hasMore = false;
   for (const proxy of inventory.ordered()) {
+    if (proxy.leaving) continue;
     if (!matches(proxy, query.selector)) continue;
-    if (query.healthy !== undefined && isHealthy(proxy, rules, nowMs) !== query.healthy) continue;
+    if (query.healthy !== undefined && isHealthy(proxy) !== query.healthy) continue;
     count++;
     if (after !== undefined && comparePositions(positionOf(proxy), after) <= 0) continue;
     if (page.length < limit) page.push(proxy);
     else hasMore = true;
   }
-  const proxies = page.map((proxy) => listedProxyView(proxy, isHealthy(proxy, rules, nowMs)));
+  const proxies = page.map((proxy) => listedProxyView(proxy, isHealthy(proxy)));
   const last = page.at(-1);
-  return { proxies, count, ...(hasMore && last ? { next: positionOf(last) } : {}) };
+  const next = hasMore && last ? { next: positionOf(last) } : {};
+  return { proxies, positions: page.map(positionOf), count, ...next };
 }
 
-export function countStats(
-  inventory: Inventory,
-  rules: Rules,
-  nowMs: number,
-): Pick<Stats, 'proxies' | 'agents'> {
+export function countStats(inventory: Inventory, nowMs: number): Pick<Stats, 'proxies' | 'agents'> {
   const proxies = { total: 0, healthy: 0, unhealthy: 0, stale: 0, cordoned: 0, draining: 0 };
   for (const proxy of inventory.all()) {
+    if (proxy.leaving) continue;
     proxies.total++;
-    if (isStale(proxy, rules, nowMs)) proxies.stale++;
-    else if (isHealthy(proxy, rules, nowMs)) proxies.healthy++;
+    if (proxy.cluster.stale) proxies.stale++;
+    else if (isHealthy(proxy)) proxies.healthy++;
     else proxies.unhealthy++;
     if (!proxy.entry.leasable) proxies.cordoned++;
     if (proxy.entry.draining) proxies.draining++;
@@ -73,11 +68,16 @@ export function countStats(
     .map((cluster) => ({
       cluster: cluster.name,
       term: cluster.agent.term,
-      proxies: cluster.proxies.size,
+      proxies: [...cluster.proxies.values()].filter(({ leaving }) => !leaving).length,
       lastSyncAgeSeconds: Math.max(0, nowMs - cluster.agent.lastSyncMs) / 1000,
-      stale: isStale({ cluster }, rules, nowMs),
+      stale: cluster.stale,
     }));
   return { proxies, agents };
+}
+
+/** Healthy as far as anybody knows now. */
+function isHealthy(proxy: ProxyRecord): boolean {
+  return proxy.entry.healthy === true && !proxy.cluster.stale;
 }
 
 function positionOf(proxy: ProxyRecord): Position {

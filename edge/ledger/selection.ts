@@ -1,13 +1,13 @@
-/** Which proxy a crawler gets, and why it gets none. Pure: looks at the book, changes nothing. */
+/** Which proxy a crawler gets, and why it gets none. */
 import type { NoMatch } from '#shared/wire/errors.ts';
 import type { Strategy } from '#shared/wire/lease.ts';
-import type { Cooldowns } from './cooldowns.ts';
-import { egressesOf } from './egress.ts';
-import { compareByName } from './inventory.ts';
-import type { ProxyRecord } from './model.ts';
-import type { Rules } from './rules.ts';
-
-export type Selector = Readonly<Record<string, string>>;
+import { Candidates } from './candidates.ts';
+import type { Inventory } from './inventory.ts';
+import { loadOf, type ProxyRecord } from './model.ts';
+import { fastestFirst, longestUnusedFirst } from './orders.ts';
+import type { Rests } from './rests.ts';
+import type { NoMatchRefusal } from './results.ts';
+import { matches, type Selector } from './selector.ts';
 
 export interface Wish {
   readonly selector: Selector;
@@ -15,112 +15,113 @@ export interface Wish {
   readonly strategy: Strategy;
 }
 
-export type Selection =
-  | { readonly proxy: ProxyRecord }
-  | {
-      readonly proxy: undefined;
-      readonly noMatch: NoMatch;
-      /** Proxies that match but are cordoned or draining; they are not considered. */
-      readonly withheld: number;
+export class Selection {
+  readonly #inventory: Inventory;
+  readonly #rests: Rests;
+  readonly #orders: Readonly<Record<Strategy, Candidates>>;
+  readonly #improved = new Set<ProxyRecord>();
+  /** Whether anybody waits for a proxy to become free. */
+  isAwaited = false;
+
+  constructor(inventory: Inventory, rests: Rests) {
+    this.#inventory = inventory;
+    this.#rests = rests;
+    this.#orders = {
+      'least-loaded': new Candidates(fastestFirst, rests),
+      spread: new Candidates(longestUnusedFirst, rests),
     };
-
-/** Picks the best of the proxies that the selector matches and that can be offered now. */
-export function select(
-  proxies: Iterable<ProxyRecord>,
-  wish: Wish,
-  cooldowns: Cooldowns,
-  rules: Rules,
-  nowMs: number,
-): Selection {
-  const better = ORDERS[wish.strategy];
-  const refused = { atCapacity: 0, inCooldown: 0, unhealthy: 0 };
-  let withheld = 0;
-  let freeMs = Number.POSITIVE_INFINITY;
-  let best: ProxyRecord | undefined;
-  for (const proxy of proxies) {
-    if (!matches(proxy, wish.selector)) continue;
-    const offer = judge(proxy, wish.target, cooldowns, rules, nowMs);
-    if (offer.verdict === 'withheld') {
-      withheld++;
-    } else if (offer.verdict === 'eligible') {
-      if (best === undefined || better(proxy, best) < 0) best = proxy;
-    } else {
-      refused[offer.verdict]++;
-      freeMs = Math.min(freeMs, offer.freeMs);
-    }
   }
-  if (best !== undefined) return { proxy: best };
-  const considered = refused.atCapacity + refused.inCooldown + refused.unhealthy;
-  const noMatch = { considered, ...refused, eligible: 0 };
-  if (freeMs === Number.POSITIVE_INFINITY) return { proxy: undefined, noMatch, withheld };
-  const retryAfterSeconds = Math.max(1, Math.ceil((freeMs - nowMs) / 1000));
-  return { proxy: undefined, noMatch: { ...noMatch, retryAfterSeconds }, withheld };
-}
 
-export function matches(proxy: ProxyRecord, selector: Selector): boolean {
-  const { attributes } = proxy.entry;
-  for (const [key, value] of Object.entries(selector)) {
-    if (!Object.hasOwn(attributes, key) || attributes[key] !== value) return false;
+  /** The best of the proxies that the selector matches and that can be offered now. */
+  best({ selector, target, strategy }: Wish): ProxyRecord | undefined {
+    return this.#built(strategy).best(selector, target);
   }
-  return true;
-}
 
-/** Whether the agent of the proxy's cluster was silent for too long to be believed. */
-export function isStale(proxy: Pick<ProxyRecord, 'cluster'>, rules: Rules, nowMs: number): boolean {
-  return nowMs - proxy.cluster.agent.lastSyncMs >= rules.agentStaleMs;
-}
-
-/** Healthy as far as anybody knows now. */
-export function isHealthy(proxy: ProxyRecord, rules: Rules, nowMs: number): boolean {
-  return proxy.entry.healthy === true && !isStale(proxy, rules, nowMs);
-}
-
-type Offer =
-  | { readonly verdict: 'eligible' }
-  | { readonly verdict: 'withheld' }
-  | {
-      readonly verdict: 'atCapacity' | 'inCooldown' | 'unhealthy';
-      /** When it can be had again by the mere passing of time. */
-      readonly freeMs: number;
-    };
-
-function judge(
-  proxy: ProxyRecord,
-  target: string | null,
-  cooldowns: Cooldowns,
-  rules: Rules,
-  nowMs: number,
-): Offer {
-  const { entry, cluster } = proxy;
-  if (!entry.leasable || entry.draining) return { verdict: 'withheld' };
-  if (!isHealthy(proxy, rules, nowMs)) {
-    return { verdict: 'unhealthy', freeMs: Number.POSITIVE_INFINITY };
+  /** Why no proxy can be offered, of which there must be none. */
+  refusal({ selector, target, strategy }: Wish, nowMs: number): NoMatchRefusal {
+    const tally = this.#built(strategy).tally(selector, target);
+    const { atCapacity, inCooldown, unhealthy, withheld, freeMs } = tally;
+    const considered = atCapacity + inCooldown + unhealthy;
+    const counts = { considered, atCapacity, inCooldown, unhealthy, eligible: 0 };
+    const noMatch: NoMatch =
+      freeMs === Number.POSITIVE_INFINITY
+        ? counts
+        : { ...counts, retryAfterSeconds: Math.max(1, Math.ceil((freeMs - nowMs) / 1000)) };
+    return { ok: false, code: 'no_match', noMatch, withheld };
   }
-  const cooledMs = cooldowns.endMs(egressesOf(cluster.name, entry), target);
-  const slotMs = slotFreeMs(proxy);
-  if (cooledMs > nowMs) return { verdict: 'inCooldown', freeMs: Math.max(cooledMs, slotMs) };
-  if (slotMs > 0) return { verdict: 'atCapacity', freeMs: slotMs };
-  return { verdict: 'eligible' };
-}
 
-/** When expiry alone brings the proxy below its capacity; 0 when it is below it now. */
-function slotFreeMs(proxy: ProxyRecord): number {
-  const excess = proxy.leases.size - proxy.entry.maxLeases;
-  if (excess < 0) return 0;
-  const ends = [...proxy.leases].map((lease) => lease.row.expiresMs).sort((a, b) => a - b);
-  return ends[excess] ?? Number.POSITIVE_INFINITY;
-}
+  /** Whether the proxy can be offered for the wish now. */
+  fits(proxy: ProxyRecord, { selector, target }: Omit<Wish, 'strategy'>): boolean {
+    return this.#isFree(proxy) && !this.#rests.isResting(proxy, target) && matches(proxy, selector);
+  }
 
-type Order = (a: ProxyRecord, b: ProxyRecord) => number;
+  /** Leases, health or offer of the proxy changed. */
+  touch(proxy: ProxyRecord): void {
+    for (const order of this.#all()) order.touch(proxy);
+    if (this.isAwaited && this.#isFree(proxy)) this.#improved.add(proxy);
+  }
 
-const ORDERS: Readonly<Record<Strategy, Order>> = {
-  'least-loaded': (a, b) =>
-    a.leases.size - b.leases.size || latency(a) - latency(b) || compareByName(a, b),
-  spread: (a, b) =>
-    a.leases.size - b.leases.size || a.usedToken - b.usedToken || compareByName(a, b),
-};
+  /** The proxy was given out. */
+  used(proxy: ProxyRecord): void {
+    for (const order of this.#all()) order.used(proxy);
+    this.touch(proxy);
+  }
 
-/** A proxy of unknown latency comes after all known ones. */
-function latency(proxy: ProxyRecord): number {
-  return proxy.entry.latencyMillis ?? Number.MAX_SAFE_INTEGER;
+  /** The rest of the proxy for the target began, changed or ended. */
+  rested(proxy: ProxyRecord, target: string): void {
+    for (const order of this.#all()) order.rested(proxy, target);
+    if (this.isAwaited && this.#isFree(proxy)) this.#improved.add(proxy);
+  }
+
+  /** The proxy is new, or its place in an order is. */
+  reorder(proxy: ProxyRecord): void {
+    for (const order of this.#all()) order.invalidate();
+    if (this.isAwaited) this.#improved.add(proxy);
+  }
+
+  /** The proxy matches other selectors than before. */
+  relabel(proxy: ProxyRecord): void {
+    for (const order of this.#all()) order.forget(proxy);
+    if (this.isAwaited) this.#improved.add(proxy);
+  }
+
+  remove(proxy: ProxyRecord): void {
+    for (const order of this.#all()) order.remove(proxy);
+    this.#improved.delete(proxy);
+  }
+
+  /** Whether a proxy may have become free since `takeImproved`. */
+  get hasImproved(): boolean {
+    return this.#improved.size > 0;
+  }
+
+  /** Proxies that may have become free since this was asked last. */
+  takeImproved(): readonly ProxyRecord[] {
+    if (this.#improved.size === 0) return [];
+    const improved = [...this.#improved];
+    this.#improved.clear();
+    return improved;
+  }
+
+  #isFree(proxy: ProxyRecord): boolean {
+    const { entry, cluster } = proxy;
+    return (
+      entry.leasable &&
+      !entry.draining &&
+      !proxy.leaving &&
+      entry.healthy === true &&
+      !cluster.stale &&
+      loadOf(proxy) < entry.maxLeases
+    );
+  }
+
+  #built(strategy: Strategy): Candidates {
+    const order = this.#orders[strategy];
+    order.build(() => this.#inventory.ordered());
+    return order;
+  }
+
+  #all(): readonly Candidates[] {
+    return [this.#orders['least-loaded'], this.#orders.spread];
+  }
 }

@@ -6,26 +6,35 @@
  * after a restart a cluster may look up to that much older than it is, never younger. The `seq`s
  * of such heartbeats are then unknown to the book as well; a sync goes on all the same when it is
  * based on the last change that the book has.
+ *
+ * Of several shards, shard 0 hears every sync and so keeps the order of them. The others hear those
+ * that concern them, and now and then one that does not, lest they think that the agent is silent.
  */
-import type { InventoryEntry, SyncRequest } from '#shared/wire/sync.ts';
-import type { Inventory, InventoryUpdate } from './inventory.ts';
-import { type AgentRow, type Change, CLUSTERS_MAX, type Cluster, PROXIES_MAX } from './model.ts';
+import { HEARTBEAT_INTERVAL_MS, type InventoryEntry, type SyncRequest } from '#shared/wire/sync.ts';
+import type { Inventory } from './inventory.ts';
+import {
+  type AgentRow,
+  type Change,
+  CLUSTERS_MAX,
+  type Cluster,
+  type Handover,
+  PROXIES_MAX,
+} from './model.ts';
+import type { Moves } from './moves.ts';
+import type { SyncRefusal } from './results.ts';
 import type { Rules } from './rules.ts';
 
-export type SyncRefusal =
-  /** A newer leader has spoken: its term. */
-  | { readonly code: 'stale_term'; readonly term: number }
-  | { readonly code: 'resync_required'; readonly reason: string }
-  | { readonly code: 'inventory_full'; readonly reason: string };
-
-/** `update` is undefined when there was nothing to apply: a repetition, a page before the last. */
+/** `changes` are to be written in any case. */
 export type SyncOutcome =
-  | {
-      readonly ok: true;
-      readonly acceptedSeq: number;
-      readonly update: InventoryUpdate | undefined;
-    }
-  | ({ readonly ok: false; readonly changes: readonly Change[] } & SyncRefusal);
+  | { readonly ok: true; readonly acceptedSeq: number; readonly changes: readonly Change[] }
+  | (SyncRefusal & { readonly changes: readonly Change[] });
+
+/** A part of a sync, for this shard of so many. */
+export interface SyncPart {
+  readonly request: SyncRequest;
+  readonly shards: number;
+  readonly handover?: Handover | undefined;
+}
 
 /** Pages of a full sync that wait for the last one. */
 interface Staging {
@@ -39,16 +48,23 @@ interface Staging {
 
 export class Syncs {
   readonly #rules: Rules;
+  readonly #shard: number;
   readonly #inventory: Inventory;
+  readonly #moves: Moves;
   /** By cluster. In memory only: after a restart the agent starts its full sync again. */
   readonly #staging = new Map<string, Staging>();
+  /** When the other shards heard of each cluster last. */
+  readonly #beats = new Map<string, number>();
 
-  constructor(rules: Rules, inventory: Inventory) {
+  constructor(rules: Rules, shard: number, inventory: Inventory, moves: Moves) {
     this.#rules = rules;
+    this.#shard = shard;
     this.#inventory = inventory;
+    this.#moves = moves;
   }
 
-  apply(cluster: string, request: SyncRequest, nowMs: number): SyncOutcome {
+  apply(cluster: string, part: SyncPart, nowMs: number): SyncOutcome {
+    const { request } = part;
     const agent = this.#inventory.clusters.get(cluster)?.agent;
     if (agent !== undefined && request.term < agent.term) {
       return { ok: false, code: 'stale_term', term: agent.term, changes: [] };
@@ -57,42 +73,55 @@ export class Syncs {
       return refuse('inventory_full', `at most ${CLUSTERS_MAX} clusters fit`);
     }
     const resumes = agent?.session === request.session && agent.term === request.term;
-    if (resumes && request.seq <= agent.seq) {
-      return { ok: true, acceptedSeq: agent.seq, update: undefined };
+    if (resumes && request.seq <= agent.seq) return accept(agent.seq, []);
+    if (request.kind === 'full') return this.#full(cluster, part, nowMs);
+    if (!resumes) return this.#resync(cluster, request, 'unknown session');
+    if (agent.shards !== part.shards) {
+      return this.#resync(cluster, request, 'the fleet is divided among other shards now');
     }
-    if (request.kind === 'full') return this.#full(cluster, request, nowMs);
-    if (resumes && (request.seq === agent.seq + 1 || request.basis === agent.basis)) {
-      this.#staging.delete(cluster);
-      return this.#next(cluster, agent, request, nowMs);
+    const isNext = request.seq === agent.seq + 1 || request.basis === agent.basis;
+    if (this.#shard === 0 && !isNext) {
+      return this.#resync(cluster, request, `expected seq ${agent.seq + 1}`);
     }
-    const reason = resumes ? `expected seq ${agent.seq + 1}` : 'unknown session';
-    return this.#resync(cluster, request, reason);
+    this.#staging.delete(cluster);
+    return this.#next(cluster, agent, request, nowMs);
   }
 
-  #full(cluster: string, request: SyncRequest, nowMs: number): SyncOutcome {
-    const { page, seq } = request;
+  /** Whether all shards should hear of the cluster now, since this sync may concern only some. */
+  isBeatDue(cluster: string, kind: SyncRequest['kind'], nowMs: number): boolean {
+    const lastMs = this.#beats.get(cluster) ?? Number.NEGATIVE_INFINITY;
+    const isDue = kind !== 'delta' || nowMs - lastMs >= HEARTBEAT_INTERVAL_MS;
+    if (isDue) this.#beats.set(cluster, nowMs);
+    return isDue;
+  }
+
+  #full(cluster: string, part: SyncPart, nowMs: number): SyncOutcome {
+    const { page, seq, upserts } = part.request;
     if (page === undefined || page.of === 1) {
       this.#staging.delete(cluster);
-      return this.#replace(cluster, request, request.upserts, nowMs);
+      return this.#replace(cluster, part, upserts, nowMs);
     }
-    const staged = this.#staged(cluster, request);
-    if (staged === undefined) return this.#resync(cluster, request, 'expected page 0');
-    if (seq === staged.seq && page.index === staged.pages - 1) {
-      return { ok: true, acceptedSeq: seq, update: undefined };
-    }
+    const staged = this.#staged(cluster, part.request);
+    if (staged === undefined) return this.#resync(cluster, part.request, 'expected page 0');
+    if (seq === staged.seq && page.index === staged.pages - 1) return accept(seq, []);
     if (page.index !== staged.pages || seq <= staged.seq) {
       this.#staging.delete(cluster);
-      return this.#resync(cluster, request, `expected page ${staged.pages}, all again from page 0`);
+      const reason = `expected page ${staged.pages}, all again from page 0`;
+      return this.#resync(cluster, part.request, reason);
     }
-    staged.seq = seq;
-    staged.pages++;
-    staged.entries.push(...request.upserts);
-    const isLast = staged.pages === staged.of;
-    if (isLast || this.#overflows(cluster, staged.entries)) this.#staging.delete(cluster);
-    if (isLast) return this.#replace(cluster, request, staged.entries, nowMs);
-    if (!this.#staging.has(cluster)) return refuse('inventory_full', FULL);
-    const update = { changes: this.#fence(cluster, request), bereaved: [] };
-    return { ok: true, acceptedSeq: seq, update };
+    const entries = [...staged.entries, ...upserts];
+    if (this.#overflows(cluster, entries)) {
+      this.#staging.delete(cluster);
+      return refuse('inventory_full', FULL);
+    }
+    if (page.index === page.of - 1) {
+      const outcome = this.#replace(cluster, part, entries, nowMs);
+      // After `reshape` this page comes once more.
+      if (outcome.ok || outcome.code !== 'reshape') this.#staging.delete(cluster);
+      return outcome;
+    }
+    Object.assign(staged, { seq, pages: staged.pages + 1, entries });
+    return accept(seq, this.#fence(cluster, part.request));
   }
 
   /** The pages that this one continues; a first page always begins anew. */
@@ -114,15 +143,22 @@ export class Syncs {
 
   #replace(
     name: string,
-    request: SyncRequest,
+    { request, shards, handover }: SyncPart,
     entries: readonly InventoryEntry[],
     nowMs: number,
   ): SyncOutcome {
     if (this.#overflows(name, entries)) return refuse('inventory_full', FULL);
-    const agent = this.#inventory.putAgent(agentRow(name, request, nowMs));
-    const update = this.#inventory.replace(this.#cluster(name), entries);
-    update.changes.unshift(agent);
-    return { ok: true, acceptedSeq: request.seq, update };
+    const adopted = this.#inventory.clusters.get(name)?.agent.shards ?? 0;
+    const isDividedAnew = adopted === 0 ? this.#shard > 0 : adopted !== shards;
+    if (isDividedAnew && handover === undefined) {
+      return { ok: false, code: 'reshape', from: Math.max(adopted, 1), changes: [] };
+    }
+    const { term, session, seq } = request;
+    const agent = { cluster: name, term, session, seq, basis: seq, lastSyncMs: nowMs };
+    const put = this.#inventory.putAgent({ ...agent, shards, nextShards: shards });
+    const cluster = this.#cluster(name);
+    this.#moves.mark(cluster);
+    return accept(seq, [put, ...this.#inventory.replace(cluster, entries, handover)]);
   }
 
   #next(name: string, agent: AgentRow, request: SyncRequest, nowMs: number): SyncOutcome {
@@ -130,17 +166,17 @@ export class Syncs {
     const beat = { ...agent, seq: request.seq, lastSyncMs: nowMs };
     if (request.kind === 'heartbeat') {
       const isSavedRecently = nowMs - cluster.savedSyncMs < this.#rules.agentStaleMs / 3;
-      if (isSavedRecently) cluster.agent = beat;
-      const changes = isSavedRecently ? [] : [this.#inventory.putAgent(beat)];
-      return { ok: true, acceptedSeq: beat.seq, update: { changes, bereaved: [] } };
+      if (!isSavedRecently) return accept(beat.seq, [this.#inventory.putAgent(beat)]);
+      this.#inventory.heard(cluster, beat);
+      return accept(beat.seq, []);
     }
     const added = request.upserts.filter((entry) => !cluster.proxies.has(entry.uid));
     if (this.#inventory.size + added.length > PROXIES_MAX && added.length > 0) {
       return refuse('inventory_full', FULL);
     }
-    const update = this.#inventory.merge(cluster, request.upserts, request.removes);
-    update.changes.unshift(this.#inventory.putAgent({ ...beat, basis: beat.seq }));
-    return { ok: true, acceptedSeq: beat.seq, update };
+    const put = this.#inventory.putAgent({ ...beat, basis: beat.seq });
+    const merged = this.#inventory.merge(cluster, request.upserts, request.removes);
+    return accept(beat.seq, [put, ...merged]);
   }
 
   #resync(name: string, request: SyncRequest, reason: string): SyncOutcome {
@@ -168,13 +204,12 @@ export class Syncs {
   }
 }
 
-const FULL = `at most ${PROXIES_MAX} proxies fit`;
+const FULL = `at most ${PROXIES_MAX} proxies fit in a shard; raise LEASE_SHARDS`;
+
+function accept(acceptedSeq: number, changes: readonly Change[]): SyncOutcome {
+  return { ok: true, acceptedSeq, changes };
+}
 
 function refuse(code: 'inventory_full', reason: string): SyncOutcome {
   return { ok: false, code, reason, changes: [] };
-}
-
-function agentRow(cluster: string, request: SyncRequest, nowMs: number): AgentRow {
-  const { term, session, seq } = request;
-  return { cluster, term, session, seq, basis: seq, lastSyncMs: nowMs };
 }

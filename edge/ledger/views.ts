@@ -1,7 +1,7 @@
 /** What the outside sees of the book's records. */
 import type { Lease as LeaseView, ListedProxy } from '#shared/wire/lease.ts';
 import type { InventoryEntry } from '#shared/wire/sync.ts';
-import type { Lease, ProxyRecord } from './model.ts';
+import { type Lease, loadOf, type ProxyRecord } from './model.ts';
 
 export function leaseView(lease: Lease, proxy: ProxyRecord, nowMs: number): LeaseView {
   const { row } = lease;
@@ -30,7 +30,7 @@ export function listedProxyView(proxy: ProxyRecord, healthy: boolean): ListedPro
     attributes: entry.attributes,
     healthy,
     ...measured(entry),
-    activeLeases: proxy.leases.size,
+    activeLeases: loadOf(proxy),
     maxLeases: entry.maxLeases,
     leasable: entry.leasable,
     draining: entry.draining,

@@ -45,6 +45,47 @@ const STEPS: readonly string[] = [
      value INTEGER NOT NULL
    ) WITHOUT ROWID;`,
   'ALTER TABLE agents ADD COLUMN basis INTEGER NOT NULL DEFAULT 0;',
+  // Leases in slots of their proxies, whose rows are written over and not deleted; several shards.
+  `CREATE TABLE slots (
+     cluster TEXT NOT NULL,
+     uid TEXT NOT NULL,
+     slot INTEGER NOT NULL,
+     id TEXT NOT NULL,
+     token INTEGER NOT NULL,
+     client TEXT NOT NULL,
+     instance TEXT NOT NULL,
+     egress TEXT NOT NULL,
+     target TEXT,
+     idempotency_key TEXT,
+     idempotency_body TEXT,
+     ttl_seconds INTEGER NOT NULL,
+     granted_ms INTEGER NOT NULL,
+     expires_ms INTEGER NOT NULL,
+     ended INTEGER NOT NULL,
+     PRIMARY KEY (cluster, uid, slot)
+   ) WITHOUT ROWID;
+   INSERT INTO slots
+     SELECT cluster, uid, row_number() OVER (PARTITION BY cluster, uid ORDER BY token) - 1,
+       id, token, 'default', instance, egress, target, NULL, NULL,
+       ttl_seconds, granted_ms, expires_ms, CASE gone WHEN 1 THEN 2 ELSE 0 END
+     FROM leases;
+   DROP TABLE leases;
+   DROP TABLE uses;
+   UPDATE figures SET name = 'token_floor' WHERE name = 'token_ceiling';
+   ALTER TABLE agents ADD COLUMN shards INTEGER NOT NULL DEFAULT 1;
+   ALTER TABLE agents ADD COLUMN next_shards INTEGER NOT NULL DEFAULT 1;
+   ALTER TABLE proxies ADD COLUMN held TEXT NOT NULL DEFAULT '[]';
+   ALTER TABLE cooldowns ADD COLUMN pending INTEGER NOT NULL DEFAULT 0;
+   CREATE TABLE sessions (
+     key TEXT NOT NULL PRIMARY KEY,
+     cluster TEXT NOT NULL,
+     uid TEXT,
+     token INTEGER NOT NULL
+   ) WITHOUT ROWID;
+   CREATE TABLE passed (
+     key TEXT NOT NULL PRIMARY KEY,
+     until_ms INTEGER NOT NULL
+   ) WITHOUT ROWID;`,
 ];
 
 /** Brings the tables to the newest step; repeating it does nothing. */

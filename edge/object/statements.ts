@@ -1,62 +1,81 @@
-/** The SQL of the ledger: the rows that the book reads at its start, and the ones it changes. */
-import { z } from 'zod';
-import type { Change, Snapshot } from '#edge/ledger/model.ts';
-import { inventoryEntrySchema } from '#shared/wire/sync.ts';
+/** The SQL that writes what has changed in the book. */
+import type { Change, LeaseRow } from '#edge/ledger/model.ts';
+import { ENDED, TOKEN_FLOOR } from './rows.ts';
 
-const TOKEN_CEILING = 'token_ceiling';
-
-/** Reads all that the ledger remembers; checked, as an older version may have written it. */
-export function readSnapshot(sql: SqlStorage): Snapshot {
-  return {
-    agents: agentRows.parse(sql.exec('SELECT * FROM agents').toArray()),
-    proxies: proxyRows.parse(sql.exec('SELECT cluster, entry FROM proxies').toArray()),
-    uses: useRows.parse(sql.exec('SELECT cluster, uid, token FROM uses').toArray()),
-    leases: leaseRows.parse(sql.exec('SELECT * FROM leases').toArray()),
-    cooldowns: cooldownRows.parse(sql.exec('SELECT * FROM cooldowns').toArray()),
-    tokenCeiling: tokenCeiling(sql),
-  };
-}
-
-/** Writes one change; the caller wraps all changes of a request in one transaction. */
+/** Writes one change; the caller wraps all changes of a batch in one transaction. */
 export function writeChange(sql: SqlStorage, change: Change): void {
   switch (change.kind) {
-    case 'put-agent': {
-      const { cluster, term, session, seq, basis, lastSyncMs } = change.row;
+    case 'put-lease':
+      putLease(sql, change.row);
+      return;
+    case 'release-lease': {
+      const { cluster, uid, slot, ended } = change.row;
       sql.exec(
-        'REPLACE INTO agents VALUES (?, ?, ?, ?, ?, ?)',
+        'UPDATE slots SET ended = ? WHERE cluster = ? AND uid = ? AND slot = ?',
+        ENDED.indexOf(ended),
+        cluster,
+        uid,
+        slot,
+      );
+      return;
+    }
+    case 'delete-lease': {
+      const { cluster, uid, slot, id } = change.row;
+      const where = 'cluster = ? AND uid = ? AND slot = ? AND id = ?';
+      sql.exec(`DELETE FROM slots WHERE ${where}`, cluster, uid, slot, id);
+      return;
+    }
+    case 'delete-slots':
+      sql.exec(
+        `DELETE FROM slots WHERE cluster = ? AND uid = ?
+           AND slot IN (SELECT value FROM json_each(?))`,
+        change.cluster,
+        change.uid,
+        JSON.stringify(change.slots),
+      );
+      return;
+    case 'put-agent': {
+      const { cluster, term, session, seq, basis, lastSyncMs, shards, nextShards } = change.row;
+      sql.exec(
+        `REPLACE INTO agents
+           (cluster, term, session, seq, basis, last_sync_ms, shards, next_shards)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
         cluster,
         term,
         session,
         seq,
-        lastSyncMs,
         basis,
+        lastSyncMs,
+        shards,
+        nextShards,
       );
       return;
     }
     case 'put-proxy': {
-      const { cluster, entry } = change.row;
-      const json = JSON.stringify(entry);
-      sql.exec('REPLACE INTO proxies VALUES (?, ?, ?)', cluster, entry.uid, json);
+      const { cluster, entry, held } = change.row;
+      sql.exec(
+        'REPLACE INTO proxies (cluster, uid, entry, held) VALUES (?, ?, ?, ?)',
+        cluster,
+        entry.uid,
+        JSON.stringify(entry),
+        JSON.stringify(held),
+      );
       return;
     }
     case 'delete-proxy':
       sql.exec('DELETE FROM proxies WHERE cluster = ? AND uid = ?', change.cluster, change.uid);
-      sql.exec('DELETE FROM uses WHERE cluster = ? AND uid = ?', change.cluster, change.uid);
-      return;
-    case 'put-use': {
-      const { cluster, uid, token } = change.row;
-      sql.exec('REPLACE INTO uses VALUES (?, ?, ?)', cluster, uid, token);
-      return;
-    }
-    case 'put-lease':
-      putLease(sql, change.row);
-      return;
-    case 'delete-lease':
-      sql.exec('DELETE FROM leases WHERE id = ?', change.id);
       return;
     case 'put-cooldown': {
-      const { egress, target, strikes, untilMs } = change.row;
-      sql.exec('REPLACE INTO cooldowns VALUES (?, ?, ?, ?)', egress, target, strikes, untilMs);
+      const { egress, target, strikes, untilMs, pending } = change.row;
+      sql.exec(
+        `REPLACE INTO cooldowns (egress, target, strikes, until_ms, pending)
+           VALUES (?, ?, ?, ?, ?)`,
+        egress,
+        target,
+        strikes,
+        untilMs,
+        pending ? 1 : 0,
+      );
       return;
     }
     case 'delete-cooldown': {
@@ -64,90 +83,45 @@ export function writeChange(sql: SqlStorage, change: Change): void {
       sql.exec('DELETE FROM cooldowns WHERE egress = ? AND target = ?', egress, target);
       return;
     }
-    case 'put-token-ceiling':
-      sql.exec('REPLACE INTO figures VALUES (?, ?)', TOKEN_CEILING, change.value);
+    case 'put-session': {
+      const { key, cluster, uid, token } = change.row;
+      sql.exec('REPLACE INTO sessions VALUES (?, ?, ?, ?)', key, cluster, uid, token);
+      return;
+    }
+    case 'delete-session':
+      sql.exec('DELETE FROM sessions WHERE key = ?', change.key);
+      return;
+    case 'put-passed':
+      sql.exec('REPLACE INTO passed VALUES (?, ?)', change.row.key, change.row.untilMs);
+      return;
+    case 'delete-passed':
+      sql.exec('DELETE FROM passed WHERE key = ?', change.key);
+      return;
+    case 'put-token-floor':
+      sql.exec('REPLACE INTO figures VALUES (?, ?)', TOKEN_FLOOR, change.value);
       return;
     default:
       change satisfies never;
   }
 }
 
-function putLease(sql: SqlStorage, row: Snapshot['leases'][number]): void {
+function putLease(sql: SqlStorage, row: LeaseRow): void {
   sql.exec(
-    'REPLACE INTO leases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    row.id,
-    row.token,
+    'REPLACE INTO slots VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
     row.cluster,
     row.uid,
+    row.slot,
+    row.id,
+    row.token,
+    row.client,
     row.instance,
     row.egress,
     row.target,
+    row.idempotencyKey,
+    row.idempotencyBody,
     row.ttlSeconds,
     row.grantedMs,
     row.expiresMs,
-    row.gone ? 1 : 0,
+    ENDED.indexOf(row.ended),
   );
 }
-
-function tokenCeiling(sql: SqlStorage): number {
-  const rows = sql.exec('SELECT value FROM figures WHERE name = ?', TOKEN_CEILING).toArray();
-  return figureRows.parse(rows)[0]?.value ?? 0;
-}
-
-const integer = z.number().int();
-
-const agentRows = z.array(
-  z
-    .object({
-      cluster: z.string(),
-      term: integer,
-      session: z.string().nullable(),
-      seq: integer,
-      last_sync_ms: integer,
-      basis: integer,
-    })
-    .transform(({ last_sync_ms: lastSyncMs, ...row }) => ({ ...row, lastSyncMs })),
-);
-
-const proxyRows = z.array(
-  z.object({
-    cluster: z.string(),
-    entry: z
-      .string()
-      .transform((json): unknown => JSON.parse(json))
-      .pipe(inventoryEntrySchema),
-  }),
-);
-
-const useRows = z.array(z.object({ cluster: z.string(), uid: z.string(), token: integer }));
-
-const leaseRows = z.array(
-  z
-    .object({
-      id: z.string(),
-      token: integer,
-      cluster: z.string(),
-      uid: z.string(),
-      instance: z.string(),
-      egress: z.string(),
-      target: z.string().nullable(),
-      ttl_seconds: integer,
-      granted_ms: integer,
-      expires_ms: integer,
-      gone: integer.transform((flag) => flag === 1),
-    })
-    .transform(({ ttl_seconds, granted_ms, expires_ms, ...row }) => ({
-      ...row,
-      ttlSeconds: ttl_seconds,
-      grantedMs: granted_ms,
-      expiresMs: expires_ms,
-    })),
-);
-
-const cooldownRows = z.array(
-  z
-    .object({ egress: z.string(), target: z.string(), strikes: integer, until_ms: integer })
-    .transform(({ until_ms: untilMs, ...row }) => ({ ...row, untilMs })),
-);
-
-const figureRows = z.array(z.object({ value: integer }));

@@ -1,5 +1,6 @@
 /** A typed client of the lease API, for crawlers and for this project's own tools. */
 import { z } from 'zod';
+import { type Clock, systemClock } from '../clock.ts';
 import { errorBodySchema } from '../wire/errors.ts';
 import {
   type AcquireRequest,
@@ -12,8 +13,10 @@ import {
   statsSchema,
 } from '../wire/lease.ts';
 
-/** Longest time of one request, when the caller says nothing else. */
+/** Longest time of one call, when the caller says nothing else. */
 export const REQUEST_TIMEOUT_MS = 10_000;
+/** Pause after a lost connection, in which an edge that restarts may come back. */
+const LOST_PAUSE_MS = 250;
 
 export interface LeaseClientOptions {
   /** Where the edge is, as `https://edge.example.com`. */
@@ -22,7 +25,9 @@ export interface LeaseClientOptions {
   readonly token: string;
   /** Stands in for the platform's `fetch`. */
   readonly fetch?: typeof fetch;
+  /** Longest time of one call, beyond the one that an `acquire` asks to wait. */
   readonly timeoutMs?: number;
+  readonly clock?: Clock;
 }
 
 export interface ProxyFilter {
@@ -36,7 +41,11 @@ export interface ProxyFilter {
 
 /** All methods reject with a `LeaseApiError` when the edge refuses, and else as `fetch` does. */
 export interface LeaseClient {
-  acquire(request?: AcquireRequest, signal?: AbortSignal): Promise<Lease>;
+  /**
+   * Is sent once more when the answer was lost or was "later" (503): the idempotency key, one of
+   * this call's own unless given, sees to it that no second lease comes of that.
+   */
+  acquire(request?: AcquireRequest, signal?: AbortSignal, idempotencyKey?: string): Promise<Lease>;
   get(leaseID: string, signal?: AbortSignal): Promise<Lease>;
   renew(leaseID: string, ttlSeconds?: number, signal?: AbortSignal): Promise<Lease>;
   release(leaseID: string, signal?: AbortSignal): Promise<void>;
@@ -62,25 +71,31 @@ export class LeaseApiError extends Error {
 }
 
 export function createLeaseClient(options: LeaseClientOptions): LeaseClient {
-  const { token, timeoutMs = REQUEST_TIMEOUT_MS } = options;
+  const { token, timeoutMs = REQUEST_TIMEOUT_MS, clock = systemClock } = options;
   const baseUrl = options.baseUrl.replace(/\/+$/, '');
   const send = options.fetch ?? fetch;
+
+  function within(signal: AbortSignal | undefined, moreMs = 0): AbortSignal {
+    const deadline = AbortSignal.timeout(timeoutMs + moreMs);
+    return signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+  }
 
   async function call(
     method: string,
     path: string,
     body: unknown,
-    signal: AbortSignal | undefined,
+    signal: AbortSignal,
+    headers: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
-    const deadline = AbortSignal.timeout(timeoutMs);
     const response = await send(`${baseUrl}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${token}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+      signal,
     });
     if (!response.ok) throw await toError(response);
     return response;
@@ -89,31 +104,51 @@ export function createLeaseClient(options: LeaseClientOptions): LeaseClient {
   const lease = async (response: Response) => leaseSchema.parse(await response.json());
 
   return {
-    async acquire(request = {}, signal) {
-      return lease(await call('POST', '/v1/leases', request, signal));
+    async acquire(request = {}, signal, idempotencyKey = crypto.randomUUID()) {
+      const whole = within(signal, (request.waitSeconds ?? 0) * 1000);
+      const headers = { 'idempotency-key': idempotencyKey };
+      const once = async () => lease(await call('POST', '/v1/leases', request, whole, headers));
+      try {
+        return await once();
+      } catch (error) {
+        const pauseMs = retryPauseMs(error);
+        if (pauseMs === undefined || whole.aborted) throw error;
+        await clock.sleep(pauseMs, whole);
+        return await once();
+      }
     },
     async get(leaseID, signal) {
-      return lease(await call('GET', leasePath(leaseID), undefined, signal));
+      return lease(await call('GET', leasePath(leaseID), undefined, within(signal)));
     },
     async renew(leaseID, ttlSeconds, signal) {
       const request = ttlSeconds === undefined ? {} : { ttlSeconds };
-      return lease(await call('POST', `${leasePath(leaseID)}/renew`, request, signal));
+      return lease(await call('POST', `${leasePath(leaseID)}/renew`, request, within(signal)));
     },
     async release(leaseID, signal) {
-      await call('DELETE', leasePath(leaseID), undefined, signal);
+      await call('DELETE', leasePath(leaseID), undefined, within(signal));
     },
     async report(leaseID, report, signal) {
-      await call('POST', `${leasePath(leaseID)}/report`, report, signal);
+      await call('POST', `${leasePath(leaseID)}/report`, report, within(signal));
     },
     async proxies(filter = {}, signal) {
-      const response = await call('GET', `/v1/proxies${queryOf(filter)}`, undefined, signal);
+      const path = `/v1/proxies${queryOf(filter)}`;
+      const response = await call('GET', path, undefined, within(signal));
       return proxyListSchema.parse(await response.json());
     },
     async stats(signal) {
-      const response = await call('GET', '/v1/stats', undefined, signal);
+      const response = await call('GET', '/v1/stats', undefined, within(signal));
       return statsSchema.parse(await response.json());
     },
   };
+}
+
+/** How long to wait before the second try; undefined when that would not help. */
+function retryPauseMs(error: unknown): number | undefined {
+  // What `fetch` rejects with when there is no connection, or no more.
+  if (error instanceof TypeError) return LOST_PAUSE_MS;
+  if (!(error instanceof LeaseApiError) || error.status !== 503) return undefined;
+  const { retryAfterSeconds } = error.body;
+  return typeof retryAfterSeconds === 'number' ? retryAfterSeconds * 1000 : undefined;
 }
 
 function leasePath(leaseID: string): string {

@@ -17,10 +17,14 @@ export const ERROR_STATUS = {
   proxy_gone: 410,
   payload_too_large: 413,
   unsupported_media_type: 415,
+  idempotency_mismatch: 422,
+  too_many_leases: 429,
+  too_many_requests: 429,
   internal: 500,
   misconfigured: 500,
   auth_not_configured: 503,
   overloaded: 503,
+  queue_full: 503,
   inventory_full: 507,
 } as const;
 
@@ -40,7 +44,8 @@ export const noMatchSchema = z.object({
   inCooldown: z.number().int(),
   unhealthy: z.number().int(),
   eligible: z.number().int(),
-  /** Soonest time at which one of them can free up; absent when none will by itself. */
-  retryAfterSeconds: z.number().int().optional(),
+  retryAfterSeconds: z.number().int().optional().meta({
+    description: 'Soonest time at which one of them can free up; absent when none will by itself.',
+  }),
 });
 export type NoMatch = z.infer<typeof noMatchSchema>;

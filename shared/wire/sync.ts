@@ -81,7 +81,12 @@ export const syncResponseSchema = z.object({
   acceptedSeq: z.number().int(),
   /** Milliseconds since the epoch. */
   serverTime: z.number().int(),
-  /** Active leases by Proxy UID; absent is 0. */
+  /**
+   * The request concerned a part of the fleet only, and the answer tells of that part: what it does
+   * not name is as it was. Proxies that drain are named even when they have no lease.
+   */
+  partial: z.literal(true).optional(),
+  /** Active leases by Proxy UID; absent is 0, unless the answer is partial. */
   leases: z.record(z.string(), z.number().int()),
   /** Reports since the last answer, by Proxy UID. */
   reports: z.record(
@@ -92,7 +97,7 @@ export const syncResponseSchema = z.object({
       targets: z.array(z.string()),
     }),
   ),
-  /** Outcomes of lease requests since the edge began to count, by outcome. */
+  /** Outcomes of lease requests since the edge began to count, by outcome; empty if partial. */
   counters: z.record(z.string(), z.number().int()),
 });
 export type SyncResponse = z.infer<typeof syncResponseSchema>;

@@ -1,9 +1,6 @@
-import { env } from 'cloudflare:workers';
 import { describe, expect, it } from 'vitest';
-import { createApp } from '#edge/app.ts';
 import { readSettings } from '#edge/env.ts';
-import type { LogLevel } from '#edge/http/log.ts';
-import { FakeClock } from '#test/fakes/clock.ts';
+import { edgeWith } from './edge-app.ts';
 import { AGENT, CRAWLER, send } from './requests.ts';
 
 const CRAWLER_ROUTES = [
@@ -18,19 +15,10 @@ const CRAWLER_ROUTES = [
 const AGENT_ROUTE = ['POST', '/v1/agents/alpha/sync'] as const;
 
 function appWith(vars: Record<string, string>) {
-  const lines: { level: LogLevel; msg: string; fields: unknown }[] = [];
-  const app = createApp({
-    settings: readSettings(vars),
-    ledger: () => env.LEDGER.getByName('auth-test'),
-    log: (level, msg, fields) => void lines.push({ level, msg, fields }),
-    clock: new FakeClock(),
-  });
+  const edge = edgeWith(vars);
   const request = (method: string, path: string, token?: string) =>
-    app.request(path, {
-      method,
-      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-    });
-  return { request, lines };
+    edge.send(method, path, { token });
+  return { request, lines: edge.lines };
 }
 
 describe('a protected route', () => {
@@ -62,6 +50,16 @@ describe('a protected route', () => {
     expect((await send('GET', '/v1/stats', { token: 'one=crawler-one-secret' })).status).toBe(401);
   });
 
+  it('is opened by no token that begins with one, ends with one, or is padded to one', async () => {
+    const short = edgeWith({ DISCOVERY_TOKEN: 'a=abc\nb=abcd-and-much-longer\nc=ünï' });
+    const status = async (token: string) =>
+      (await short.send('GET', '/v1/stats', { token })).status;
+    for (const token of ['abc', 'abcd-and-much-longer']) expect(await status(token)).toBe(200);
+    for (const token of ['ab', 'abcd', 'abcd-and-much-longer!', 'abc%00', 'x'.repeat(10_000)]) {
+      expect(await status(token)).toBe(401);
+    }
+  });
+
   it('looks at the token before the body', async () => {
     const answer = await send('POST', '/v1/leases', { token: 'wrong', body: 'x'.repeat(100_000) });
     expect(answer.status).toBe(401);
@@ -91,9 +89,8 @@ describe('an edge without tokens', () => {
   it('answers 503 on every protected route and serves the open ones', async () => {
     const { request } = appWith({});
     for (const [method, path] of [...CRAWLER_ROUTES, AGENT_ROUTE]) {
-      const response = await request(method, path, 'any');
-      expect(response.status).toBe(503);
-      expect(await response.json()).toMatchObject({ error: 'auth_not_configured' });
+      const answer = await request(method, path, 'any');
+      expect(answer).toMatchObject({ status: 503, body: { error: 'auth_not_configured' } });
     }
     expect((await request('GET', '/healthz')).status).toBe(200);
     expect((await request('GET', '/v1/echo')).status).toBe(200);
@@ -117,17 +114,18 @@ describe('faulty settings', () => {
     const { request, lines } = appWith({
       DISCOVERY_TOKEN: 'one=hidden-a\nhidden-b',
       COOLDOWN_SECONDS: '5m',
-      LEASE_SHARDS: '4',
+      LEASE_SHARDS: '65',
+      CLIENT_LIMITS: 'hidden-c',
     });
     for (const path of ['/healthz', '/v1/stats', '/nope']) {
-      const response = await request('GET', path);
-      expect(response.status).toBe(500);
-      expect(await response.json()).toMatchObject({ error: 'misconfigured' });
+      const answer = await request('GET', path);
+      expect(answer).toMatchObject({ status: 500, body: { error: 'misconfigured' } });
     }
     const log = JSON.stringify(lines);
     expect(log).toContain('DISCOVERY_TOKEN: line 2 is not name=token');
     expect(log).toContain('COOLDOWN_SECONDS: must be a whole number of seconds');
-    expect(log).toContain('LEASE_SHARDS');
+    expect(log).toContain('LEASE_SHARDS: must be at most 64');
+    expect(log).toContain('CLIENT_LIMITS: line 1 is not of the form');
     expect(log).not.toContain('hidden');
   });
 
@@ -148,6 +146,18 @@ describe('faulty settings', () => {
       'COOLDOWN_SECONDS: must not be above MAX_COOLDOWN_SECONDS',
     ],
     [{ AGENT_STALE_SECONDS: '0' }, 'AGENT_STALE_SECONDS: must be a whole number of seconds'],
+    [{ LEASE_SHARDS: '0' }, 'LEASE_SHARDS: must be a whole number, 1 to 64'],
+    [{ LEASE_SHARDS: '2.5' }, 'LEASE_SHARDS: must be a whole number, 1 to 64'],
+    [{ DISCOVERY_TOKEN: 'default=1' }, 'DISCOVERY_TOKEN: the name default is reserved'],
+    [{ DISCOVERY_TOKEN: 'a=1\nanonymous=2' }, 'DISCOVERY_TOKEN: the name anonymous is reserved'],
+    [
+      { DISCOVERY_TOKEN: 'a=1', CLIENT_LIMITS: 'a rate=1\nb rate=1' },
+      'CLIENT_LIMITS: line 2 names no token of DISCOVERY_TOKEN',
+    ],
+    [
+      { DISCOVERY_TOKEN: 'a=1', ALLOW_ANONYMOUS: 'true', CLIENT_LIMITS: 'anonymous rate=1' },
+      'CLIENT_LIMITS: line 1 names no token of DISCOVERY_TOKEN',
+    ],
   ];
   for (const [vars, problem] of faults) {
     it(`name ${problem}`, () => {
@@ -155,6 +165,17 @@ describe('faulty settings', () => {
       expect(result.ok ? [] : result.problems.join()).toContain(problem);
     });
   }
+
+  it('are not those of a client without a name, or of everybody', () => {
+    for (const vars of [
+      { DISCOVERY_TOKEN: 'secret', CLIENT_LIMITS: 'default rate=1' },
+      { ALLOW_ANONYMOUS: 'true', CLIENT_LIMITS: 'anonymous leases=1' },
+      { CLIENT_LIMITS: '* leases=1' },
+      { AGENT_TOKEN: 'default=of-a-cluster-of-this-name' },
+    ]) {
+      expect(readSettings(vars)).toMatchObject({ ok: true });
+    }
+  });
 
   it('are not those of a token that ends in equals signs, or comes with blank lines', () => {
     for (const text of ['c2VjcmV0IQ==', '\n c2VjcmV0IQ== \r\n\n']) {

@@ -16,7 +16,7 @@ describe('POST /v1/leases', () => {
       target: 'www.example.com',
       ttlSeconds: 60,
     });
-    expect(answer.id).toMatch(/^[A-Za-z0-9_-]{22}$/);
+    expect(answer.id).toMatch(/^0\.[A-Za-z0-9_-]{22}$/);
     expect(answer.headers.get('cache-control')).toBe('no-store');
   });
 

@@ -1,41 +1,20 @@
-import { env } from 'cloudflare:workers';
 import { describe, expect, it, vi } from 'vitest';
-import { createApp } from '#edge/app.ts';
-import { readSettings } from '#edge/env.ts';
+import type { AppDeps } from '#edge/app.ts';
 import { createLog } from '#edge/http/log.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
+import { edgeWith } from './edge-app.ts';
 import { entry } from './requests.ts';
 
 const SECRETS = ['crawl-secret', 'agent-secret', 'proxy-user', 'proxy-secret', 'query-secret'];
 const credentials = { username: 'proxy-user', password: 'proxy-secret' };
 
-interface Line {
-  readonly level: string;
-  readonly text: string;
-  readonly fields: Record<string, unknown>;
-}
-
-function tracedApp(ledger = env.LEDGER.getByName('log-test')) {
-  const lines: Line[] = [];
-  const clock = new FakeClock();
-  const app = createApp({
-    settings: readSettings({ DISCOVERY_TOKEN: 'shop=crawl-secret', AGENT_TOKEN: 'agent-secret' }),
-    ledger: () => ledger,
-    clock,
-    log: (level, msg, fields = {}) =>
-      void lines.push({
-        level,
-        text: JSON.stringify({ msg, ...fields }),
-        fields: { msg, ...fields },
-      }),
-  });
+function tracedApp(shard?: AppDeps['shard']) {
+  const vars = { DISCOVERY_TOKEN: 'shop=crawl-secret', AGENT_TOKEN: 'agent-secret' };
+  const edge = edgeWith(vars, shard === undefined ? {} : { shard });
   const request = (method: string, path: string, token: string, json?: unknown) =>
-    app.request(path, {
-      method,
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
-    });
-  return { request, lines };
+    edge.send(method, path, { token, ...(json === undefined ? {} : { json }) });
+  const text = () => edge.lines.map((line) => JSON.stringify(line)).join('\n');
+  return { request, lines: edge.lines, text };
 }
 
 describe('the log', () => {
@@ -45,8 +24,8 @@ describe('the log', () => {
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatchObject({
       level: 'info',
+      msg: 'request',
       fields: {
-        msg: 'request',
         requestId: response.headers.get('x-request-id'),
         method: 'GET',
         route: '/v1/leases/:id',
@@ -66,12 +45,10 @@ describe('the log', () => {
   });
 
   it('and the answers never show a token, credentials of a proxy or an id of a lease', async () => {
-    const { request, lines } = tracedApp();
+    const { request, lines, text } = tracedApp();
     const answers: string[] = [];
     const run = async (...args: Parameters<typeof request>) => {
-      const response = await request(...args);
-      answers.push(await response.clone().text());
-      return response;
+      answers.push(JSON.stringify((await request(...args)).body));
     };
     const full = {
       term: 1,
@@ -82,7 +59,7 @@ describe('the log', () => {
     };
     await run('POST', '/v1/agents/c/sync', 'agent-secret', full);
     const granted = await request('POST', '/v1/leases', 'crawl-secret', {});
-    const { leaseID } = await granted.json<{ leaseID: string }>();
+    const leaseID = String(granted.body.leaseID);
     await run('POST', `/v1/leases/${leaseID}/report`, 'crawl-secret', { result: 'bad' });
     await run('DELETE', `/v1/leases/${leaseID}`, 'agent-secret');
     await run('POST', '/v1/leases', 'crawl-secret', { ttlSeconds: 'query-secret' });
@@ -91,7 +68,7 @@ describe('the log', () => {
     await run('POST', '/v1/agents/c/sync', 'agent-secret', { ...full, upserts: [broken] });
     await run('GET', '/v1/stats', 'crawl-secret');
     await run('GET', '/v1/proxies', 'crawl-secret');
-    const log = lines.map((line) => line.text).join('\n');
+    const log = text();
     expect(lines.length).toBeGreaterThan(8);
     for (const secret of [...SECRETS, leaseID]) {
       expect(log).not.toContain(secret);
@@ -119,30 +96,39 @@ describe('the log', () => {
 });
 
 describe('an error that nobody expected', () => {
-  const failing = (error: Error) => {
-    const stub = env.LEDGER.getByName('log-test');
-    return new Proxy(stub, { get: () => () => Promise.reject(error) });
-  };
+  const failing = (error: Error) => () => ({ call: () => Promise.reject(error) });
 
   it('is told to nobody and logged once with its cause', async () => {
     const { request, lines } = tracedApp(failing(new Error('row 17 is broken')));
-    const response = await request('GET', '/v1/stats', 'crawl-secret');
-    expect(response.status).toBe(500);
-    const text = await response.text();
-    expect(JSON.parse(text)).toMatchObject({ error: 'internal' });
-    expect(text).not.toContain('row 17');
-    const causes = lines.filter((line) => line.text.includes('row 17 is broken'));
-    expect(causes).toMatchObject([{ level: 'error', fields: { msg: 'request failed' } }]);
+    const { status, body } = await request('GET', '/v1/stats', 'crawl-secret');
+    expect(status).toBe(500);
+    expect(body).toMatchObject({ error: 'internal' });
+    expect(JSON.stringify(body)).not.toContain('row 17');
+    const causes = lines.filter((line) => JSON.stringify(line).includes('row 17 is broken'));
+    expect(causes).toMatchObject([{ level: 'error', msg: 'request failed' }]);
   });
+});
 
-  it('is 503 with Retry-After when the ledger is overloaded or has just gone away', async () => {
-    for (const mark of ['overloaded', 'retryable']) {
-      const error = Object.assign(new Error('from the runtime'), { [mark]: true });
-      const { request } = tracedApp(failing(error));
-      const response = await request('POST', '/v1/leases', 'crawl-secret', {});
-      expect(response.status).toBe(503);
-      expect(response.headers.get('retry-after')).toBe('1');
-      expect(await response.json()).toMatchObject({ error: 'overloaded', retryAfterSeconds: 1 });
+describe('a ledger with too much to do', () => {
+  it('is 503 with Retry-After, and its cause is in the line about the request', async () => {
+    const error = Object.assign(new Error('from the runtime'), { overloaded: true });
+    const { request, lines } = tracedApp(() => ({ call: () => Promise.reject(error) }));
+    for (const [method, path] of [
+      ['POST', '/v1/leases'],
+      ['GET', '/v1/stats'],
+      ['DELETE', '/v1/leases/0.x'],
+    ] as const) {
+      const { status, headers, body } = await request(method, path, 'crawl-secret');
+      expect(status).toBe(503);
+      expect(headers.get('retry-after')).toBe('1');
+      expect(body).toMatchObject({ error: 'overloaded', retryAfterSeconds: 1 });
+      expect(JSON.stringify(body)).not.toContain('from the runtime');
     }
+    expect(lines).toHaveLength(3);
+    expect(lines[0]).toMatchObject({
+      level: 'error',
+      msg: 'request',
+      fields: { status: 503, error: 'overloaded', cause: 'from the runtime' },
+    });
   });
 });

@@ -21,28 +21,34 @@ export interface RequestOptions {
   readonly json?: unknown;
   /** Sent as it is. */
   readonly body?: BodyInit;
+  readonly signal?: AbortSignal;
 }
 
-export async function send(
-  method: string,
-  path: string,
-  options: RequestOptions = {},
-): Promise<Answer> {
-  const { token, json } = options;
-  const body = json === undefined ? options.body : JSON.stringify(json);
-  const response = await exports.default.fetch(`${BASE}${path}`, {
-    method,
-    headers: {
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(json === undefined ? {} : { 'content-type': 'application/json' }),
-      ...options.headers,
-    },
-    ...(body === undefined ? {} : { body }),
-  });
-  const text = await response.text();
-  const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
-  const parsed: unknown = isJson && text !== '' ? JSON.parse(text) : { text };
-  return { status: response.status, headers: response.headers, body: toRecord(parsed) };
+export type Send = (method: string, path: string, options?: RequestOptions) => Promise<Answer>;
+
+/** The Worker of `wrangler.toml`. */
+export const send = senderTo((request) => exports.default.fetch(request));
+
+export function senderTo(fetch: (request: Request) => Response | Promise<Response>): Send {
+  return async (method, path, options = {}) => {
+    const { token, json, signal } = options;
+    const body = json === undefined ? options.body : JSON.stringify(json);
+    const request = new Request(`${BASE}${path}`, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...options.headers,
+      },
+      ...(body === undefined ? {} : { body }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const response = await fetch(request);
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
+    const parsed: unknown = isJson && text !== '' ? JSON.parse(text) : { text };
+    return { status: response.status, headers: response.headers, body: toRecord(parsed) };
+  };
 }
 
 /** As a crawler. */

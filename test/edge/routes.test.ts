@@ -1,9 +1,6 @@
 import { reset } from 'cloudflare:test';
-import { env } from 'cloudflare:workers';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createApp } from '#edge/app.ts';
-import { readSettings } from '#edge/env.ts';
-import { FakeClock } from '#test/fakes/clock.ts';
+import { edgeWith } from './edge-app.ts';
 import { CRAWLER, crawl, entry, send, syncFull } from './requests.ts';
 
 beforeEach(() => reset());
@@ -24,16 +21,11 @@ describe('GET /v1/echo', () => {
   });
 
   it('takes country, network and colo from the platform, null where it knows none', async () => {
-    const app = createApp({
-      settings: readSettings({}),
-      ledger: () => env.LEDGER.getByName('echo-test'),
-      log: () => {},
-      clock: new FakeClock(),
-    });
+    const edge = edgeWith({});
     const echo = async (cf?: object) => {
       const request = new Request('https://edge.example/v1/echo');
       if (cf !== undefined) Object.defineProperty(request, 'cf', { value: cf });
-      return (await app.request(request)).json();
+      return (await edge.fetch(request)).json();
     };
     const unknown = { ip: '', country: null, asn: null, colo: null };
     expect(await echo()).toEqual(unknown);
@@ -170,6 +162,7 @@ describe('routes and methods', () => {
     ['/v1/echo', 'GET, HEAD, OPTIONS'],
     ['/v1/proxies', 'GET, HEAD, OPTIONS'],
     ['/v1/stats', 'GET, HEAD, OPTIONS'],
+    ['/openapi.json', 'GET, HEAD, OPTIONS'],
     ['/v1/leases', 'OPTIONS, POST'],
     ['/v1/leases/x', 'DELETE, GET, HEAD, OPTIONS'],
     ['/v1/leases/x/renew', 'OPTIONS, POST'],

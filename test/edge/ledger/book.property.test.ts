@@ -1,93 +1,22 @@
 /** Random histories of a book beside the slow model. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ReportResult } from '#shared/wire/lease.ts';
+import type { AcquireResult } from '#edge/ledger/results.ts';
 import type { InventoryEntry } from '#shared/wire/sync.ts';
+import { type Command, type CommandOf, commands, NAMES, TARGETS } from './commands.ts';
 import { entry, Ledger } from './harness.ts';
-import { Model } from './model.ts';
+import { type Ask, Model, type Verdict } from './model.ts';
 
-const RUNS = 500;
-const NAMES = ['a', 'b', 'c', 'd'];
-const TARGETS = [undefined, 't', 'u'];
-const SECONDS = [1, 14, 30, 89, 90, 299, 300, 700];
-
-const entries: fc.Arbitrary<InventoryEntry> = fc
-  .record({
-    name: fc.constantFrom(...NAMES),
-    instance: fc.constantFrom('1', '1', '1', '2'),
-    maxLeases: fc.integer({ min: 1, max: 3 }),
-    healthy: fc.constantFrom(true, true, true, true, false, null),
-    egressIP: fc.constantFrom(undefined, undefined, '192.0.2.1', '192.0.2.2'),
-    leasable: fc.constantFrom(true, true, true, false),
-    draining: fc.constantFrom(false, false, false, true),
-  })
-  .map(({ name, egressIP, ...rest }) =>
-    entry(name, { ...rest, ...(egressIP === undefined ? {} : { egressIP }) }),
-  );
-
-/** Picks one of the leases granted so far, by its place. */
-const place = fc.nat(30);
-
-const commands = fc.oneof(
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      do: fc.constant('full' as const),
-      entries: fc.array(entries, { maxLength: 5 }),
-    }),
-  },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('upsert' as const), entry: entries }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ do: fc.constant('remove' as const), name: fc.constantFrom(...NAMES) }),
-  },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('heartbeat' as const) }) },
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      do: fc.constant('acquire' as const),
-      target: fc.constantFrom(...TARGETS),
-      ttlSeconds: fc.constantFrom(1, 60, 300, 3600),
-      strategy: fc.constantFrom('least-loaded' as const, 'spread' as const),
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('release' as const), place }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('renew' as const),
-      place,
-      ttlSeconds: fc.constantFrom(1, 300, 3600),
-    }),
-  },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant('report' as const),
-      place,
-      result: fc.constantFrom<ReportResult>('ok', 'ok', 'rate_limited', 'banned'),
-      target: fc.constantFrom(...TARGETS),
-      retryAfterSeconds: fc.constantFrom(undefined, 1, 700),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant('advance' as const),
-      seconds: fc.constantFrom(...SECONDS),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('sweep' as const) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
-);
-
-type Command = typeof commands extends fc.Arbitrary<infer T> ? T : never;
+const RUNS = 700;
+/** Leases that each client may hold. */
+const LEASES_MAX: Readonly<Record<string, number>> = { many: 99, few: 2 };
 
 class Run {
   readonly ledger = new Ledger();
   readonly model = new Model();
-  readonly seen = { granted: 0, refused: 0, restarts: 0 };
+  readonly seen = { granted: 0, refused: 0, restarts: 0, repeated: 0, served: 0, overdue: 0 };
   readonly #ids: string[] = [];
+  #asked = 0;
   #lastToken = 0;
   /** `seq` of the last change that the ledger took; undefined before the first full sync. */
   #basis: number | undefined;
@@ -95,6 +24,7 @@ class Run {
 
   step(command: Command): void {
     this.#do(command);
+    this.#serve();
     this.#check();
   }
 
@@ -122,6 +52,7 @@ class Run {
         const id = this.#id(command.place);
         ledger.release(id);
         model.leases.delete(id);
+        this.#leave(id);
         return;
       }
       case 'renew':
@@ -131,13 +62,13 @@ class Run {
         this.#report(command);
         return;
       case 'advance':
-        ledger.advance(command.seconds);
+        this.#advance(command.seconds);
         return;
       case 'sweep':
         ledger.sweep();
         return;
       case 'restart':
-        this.#restart();
+        this.#restart(command.keepsQueue);
         return;
     }
   }
@@ -187,33 +118,113 @@ class Run {
     return result.response.acceptedSeq;
   }
 
-  #acquire(command: Extract<Command, { do: 'acquire' }>): void {
+  #acquire({ do: _, key, client, ...wish }: CommandOf<'acquire'>): void {
     const { ledger, model } = this;
-    const { target, ttlSeconds, strategy } = command;
-    const eligible = this.#eligible(target);
-    const wish = { ttlSeconds, strategy, ...(target === undefined ? {} : { target }) };
-    const result = ledger.acquire(wish);
-    this.seen[result.ok ? 'granted' : 'refused']++;
-    if (!result.ok) {
-      expect(eligible).toEqual([]);
-      expect(result.code).toBe('no_match');
-      if (result.code !== 'no_match') return;
-      const { considered, atCapacity, inCooldown, unhealthy } = result.noMatch;
-      expect(atCapacity + inCooldown + unhealthy).toBe(considered);
-      expect(considered + result.withheld).toBe(model.proxies.size);
-      return;
-    }
-    const { leaseID, token, proxy } = result.lease;
-    expect(eligible).toContain(`uid-${proxy.name}`);
-    expect(token).toBeGreaterThan(this.#lastToken);
-    this.#lastToken = token;
-    this.#ids.push(leaseID);
-    model.grant(leaseID, `uid-${proxy.name}`, target, ttlSeconds * 1000, ledger.nowMs);
+    const given = Object.entries(wish).filter(([, value]) => value !== undefined);
+    // The same key mostly comes with the same request.
+    const request = key === 'k1' ? { waitSeconds: 30 } : Object.fromEntries(given);
+    const { waitSeconds: __, ...asked } = request;
+    const body = JSON.stringify(asked);
+    const id = `lease-${++this.#asked}`;
+    this.#ids.push(id);
+    const leasesMax = LEASES_MAX[client] ?? 0;
+    const ask: Ask = { id, request, client, leasesMax, key, body };
+    const verdict = model.ask(ask, ledger.nowMs);
+    const idempotency = key === undefined ? undefined : { key, body };
+    const result = ledger.ask(request, {
+      leaseID: id,
+      client: { name: client, leasesMax },
+      idempotency,
+    });
+    this.#compare(ask, verdict, result);
   }
 
-  #eligible(target: string | undefined): string[] {
-    const { model, ledger } = this;
-    return [...model.proxies.keys()].filter((uid) => model.isEligible(uid, target, ledger.nowMs));
+  #compare(ask: Ask, verdict: Verdict, result: AcquireResult | undefined): void {
+    const { ledger, seen } = this;
+    switch (verdict.is) {
+      case 'waits':
+        expect(result).toBeUndefined();
+        return;
+      case 'granted':
+        this.#granted(ask, ask.id, verdict.uids, result);
+        seen.granted++;
+        return;
+      case 'repeated':
+        expect(result).toEqual(ledger.get(verdict.id));
+        seen.repeated++;
+        return;
+      case 'no_match': {
+        const { noMatch, withheld } = verdict;
+        expect(result).toEqual({ ok: false, code: 'no_match', noMatch, withheld });
+        seen.refused++;
+        return;
+      }
+      default:
+        expect(result).toMatchObject({ ok: false, code: verdict.is });
+    }
+  }
+
+  #granted(ask: Ask, id: string, uids: readonly string[], result?: AcquireResult): void {
+    const { ledger, model } = this;
+    if (result?.ok !== true) throw new Error(`not granted: ${JSON.stringify(result)}`);
+    const { leaseID, token, proxy, ttlSeconds } = result.lease;
+    expect(leaseID).toBe(id);
+    expect(uids).toContain(`uid-${proxy.name}`);
+    expect(token).toBeGreaterThan(this.#lastToken);
+    this.#lastToken = token;
+    model.grant(ask, id, `uid-${proxy.name}`, ttlSeconds * 1000, ledger.nowMs);
+  }
+
+  /** Those who wait have been answered exactly as the model says. */
+  #serve(): void {
+    const { ledger, model } = this;
+    for (;;) {
+      const next = model.next(ledger.nowMs);
+      if (next === undefined) break;
+      const { waiter, uids } = next;
+      model.waiting = model.waiting.filter((one) => one !== waiter);
+      const [last = ''] = waiter.ids.slice(-1);
+      this.#granted(waiter, last, uids, ledger.answers.get(last));
+      for (const id of waiter.ids) {
+        expect(ledger.answers.get(id)).toEqual(ledger.answers.get(last));
+        ledger.answers.delete(id);
+      }
+      this.seen.served++;
+    }
+    for (const waiter of model.waiting.filter((one) => one.deadlineMs <= ledger.nowMs)) {
+      model.waiting = model.waiting.filter((one) => one !== waiter);
+      const refusal = model.refusal(waiter.request, ledger.nowMs);
+      for (const id of waiter.ids) {
+        expect(ledger.answers.get(id)).toEqual({ ok: false, code: 'no_match', ...refusal });
+        ledger.answers.delete(id);
+      }
+      this.seen.overdue++;
+    }
+    expect([...ledger.answers]).toEqual([]);
+  }
+
+  #leave(id: string): void {
+    const { ledger, model } = this;
+    const waiter = model.waiting.find((one) => one.ids.includes(id));
+    if (waiter === undefined) return;
+    waiter.ids.splice(waiter.ids.indexOf(id), 1);
+    if (waiter.ids.length === 0) model.waiting = model.waiting.filter((one) => one !== waiter);
+    expect(ledger.answers.get(id)).toEqual({ ok: false, code: 'cancelled' });
+    ledger.answers.delete(id);
+  }
+
+  /** The object ticks at each time that the book names. */
+  #advance(seconds: number): void {
+    const { ledger } = this;
+    const untilMs = ledger.nowMs + seconds * 1000;
+    for (;;) {
+      const tickMs = ledger.book.nextTickMs;
+      if (tickMs === undefined || tickMs > untilMs) break;
+      ledger.nowMs = Math.max(ledger.nowMs, tickMs);
+      ledger.tick();
+      this.#serve();
+    }
+    ledger.nowMs = untilMs;
   }
 
   #renew(id: string, ttlSeconds: number): void {
@@ -225,7 +236,7 @@ class Run {
     if (result.ok && lease !== undefined) lease.expiresMs = ledger.nowMs + ttlSeconds * 1000;
   }
 
-  #report(command: Extract<Command, { do: 'report' }>): void {
+  #report(command: CommandOf<'report'>): void {
     const { ledger, model } = this;
     const { result, target, retryAfterSeconds } = command;
     const id = this.#id(command.place);
@@ -244,9 +255,23 @@ class Run {
   }
 
   /** The book from storage answers as the one that is lost, but for a bounded age of the sync. */
-  #restart(): void {
+  #restart(keepsQueue: boolean): void {
     const { ledger, model } = this;
     this.seen.restarts++;
+    if (model.waiting.length === 0) this.#compareWithStorage();
+    if (keepsQueue) ledger.rebuild();
+    else {
+      ledger.restart();
+      model.waiting = [];
+    }
+    for (const lease of model.leases.values()) lease.reported.clear();
+    model.lastSyncMs = ledger.store.snapshot().agents[0]?.lastSyncMs ?? model.lastSyncMs;
+    ledger.tick();
+    this.#serve();
+  }
+
+  #compareWithStorage(): void {
+    const { ledger, model } = this;
     const before = this.#answers();
     const [agent] = ledger.store.snapshot().agents;
     if (agent !== undefined) {
@@ -255,20 +280,16 @@ class Run {
     }
     const isExact = agent === undefined || agent.lastSyncMs === model.lastSyncMs;
     const wishes = TARGETS.map((target) => (target === undefined ? {} : { target }));
-    const ask = () => {
-      const [wish = {}, ...others] = wishes;
-      const results = [wish, ...others].map((one) =>
-        ledger.book.acquire(one, `probe-${one.target}`, ledger.nowMs),
-      );
-      return results.map(({ result }) => (result.ok ? result.lease.proxy : result));
-    };
+    const ask = () =>
+      wishes.map((wish) => {
+        const result = ledger.look(wish);
+        return result.ok ? result.lease.proxy : result;
+      });
     const chosen = ask();
     ledger.restart();
     expect(this.#answers()).toEqual(before);
     const chosenAgain = ask();
     if (isExact) expect(chosenAgain).toEqual(chosen);
-    ledger.restart();
-    model.lastSyncMs = agent?.lastSyncMs ?? model.lastSyncMs;
   }
 
   #answers() {
@@ -296,15 +317,13 @@ class Run {
 
 describe('the book', () => {
   it('never exceeds, offers, loses or forgets what it must not, over any history', () => {
-    const seen = { granted: 0, refused: 0, restarts: 0 };
+    const seen = { granted: 0, refused: 0, restarts: 0, repeated: 0, served: 0, overdue: 0 };
     fc.assert(
       fc.property(fc.array(commands, { minLength: 10, maxLength: 60 }), (history) => {
         const run = new Run();
         run.step({ do: 'full', entries: NAMES.map((name) => entry(name)) });
         for (const command of history) run.step(command);
-        seen.granted += run.seen.granted;
-        seen.refused += run.seen.refused;
-        seen.restarts += run.seen.restarts;
+        for (const key of Object.keys(seen) as (keyof typeof seen)[]) seen[key] += run.seen[key];
       }),
       { numRuns: RUNS },
     );
@@ -312,5 +331,8 @@ describe('the book', () => {
     expect(seen.granted).toBeGreaterThan(RUNS);
     expect(seen.refused).toBeGreaterThan(RUNS / 2);
     expect(seen.restarts).toBeGreaterThan(RUNS / 2);
+    expect(seen.repeated).toBeGreaterThan(RUNS / 10);
+    expect(seen.served).toBeGreaterThan(RUNS / 10);
+    expect(seen.overdue).toBeGreaterThan(RUNS / 10);
   }, 120_000);
 });

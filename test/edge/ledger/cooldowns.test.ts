@@ -9,12 +9,11 @@ function ledgerOf(...entries: Parameters<Ledger['has']>): Ledger {
 
 /** Seconds for which the pair of all proxies and the target still rests; 0 when it does not. */
 function rests(ledger: Ledger, target?: string): number {
-  const result = ledger.book.acquire(target === undefined ? {} : { target }, 'look', ledger.nowMs);
-  ledger.restart();
-  if (result.result.ok) return 0;
-  if (result.result.code !== 'no_match') throw new Error(result.result.code);
-  expect(result.result.noMatch.inCooldown).toBe(result.result.noMatch.considered);
-  return result.result.noMatch.retryAfterSeconds ?? 0;
+  const result = ledger.look(target === undefined ? {} : { target });
+  if (result.ok) return 0;
+  if (result.code !== 'no_match') throw new Error(result.code);
+  expect(result.noMatch.inCooldown).toBe(result.noMatch.considered);
+  return result.noMatch.retryAfterSeconds ?? 0;
 }
 
 describe('the length of a cooldown', () => {
@@ -214,17 +213,31 @@ describe('the memory of cooldowns', () => {
   });
 
   it('is bounded: beyond it, ended cooldowns make room, and else the report is refused', () => {
-    const ledger = ledgerOf(entry('a', { maxLeases: 9 }));
-    const { leaseID } = ledger.granted({ ttlSeconds: 3600 });
-    for (let index = 0; index < 100_000; index++) {
-      ledger.report(leaseID, { result: 'banned', target: `t${index}` });
+    const ledger = ledgerOf(entry('a', { maxLeases: 999 }));
+    for (let at = 0; at < 100; at++) {
+      const { leaseID } = ledger.granted({ ttlSeconds: 3600 });
+      for (let index = 0; index < 1_000; index++) {
+        ledger.report(leaseID, { result: 'banned', target: `t${at}-${index}` });
+      }
     }
+    const { leaseID } = ledger.granted({ ttlSeconds: 3600 });
     const report = { result: 'banned', target: 'one-more' } as const;
     expect(ledger.report(leaseID, report)).toMatchObject({ ok: false, code: 'overloaded' });
-    expect(ledger.report(leaseID, { result: 'banned', target: 't0' })).toEqual({ ok: true });
+    expect(ledger.report(leaseID, { result: 'banned', target: 't0-0' })).toEqual({ ok: true });
     ledger.advance(301);
     expect(ledger.report(leaseID, report)).toEqual({ ok: true });
     expect(ledger.store.snapshot().cooldowns).toHaveLength(100_000);
+  });
+
+  it('is not filled by one lease', () => {
+    const ledger = ledgerOf(entry('a'));
+    const { leaseID } = ledger.granted();
+    for (let index = 0; index < 1_000; index++) {
+      const report = { result: 'banned', target: `t${index}` } as const;
+      expect(ledger.report(leaseID, report)).toEqual({ ok: true });
+    }
+    const more = ledger.report(leaseID, { result: 'banned', target: 'more' });
+    expect(more).toMatchObject({ ok: false, code: 'overloaded' });
   });
 
   it('is swept in bounded batches', () => {
@@ -235,7 +248,7 @@ describe('the memory of cooldowns', () => {
     ledger.sweep(2);
     expect(ledger.changes).toHaveLength(2);
     ledger.sweep(2);
-    expect(ledger.changes).toHaveLength(2);
+    expect(ledger.changes).toHaveLength(1);
     ledger.sweep(2);
     expect(ledger.changes).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { entry, type Ledger, ledgerOf, START_MS } from './harness.ts';
+import { entry, Ledger, ledgerOf, START_MS } from './harness.ts';
 
 describe('a granted lease', () => {
   it('tells all that a crawler needs', () => {
@@ -7,7 +7,7 @@ describe('a granted lease', () => {
     const ledger = ledgerOf(proxy);
     expect(ledger.granted({ target: 'example.com', ttlSeconds: 60 })).toEqual({
       leaseID: 'lease-1',
-      token: 1,
+      token: START_MS * 1024,
       proxy: {
         cluster: 'c',
         namespace: 'crawl',
@@ -90,17 +90,19 @@ describe('the time of a lease', () => {
     expect(ledger.renew(leaseID)).toEqual({ ok: false, code: 'lease_expired' });
   });
 
-  it('is remembered for the cooldown time past its end, and then forgotten with its row', () => {
-    const ledger = ledgerOf(entry('a'));
+  it('is remembered for the cooldown time past its end, and its row is then written over', () => {
+    const ledger = new Ledger({ agentStaleMs: 10 ** 9 });
+    ledger.has(entry('a', { maxLeases: 2 }));
     const { leaseID } = ledger.granted({ ttlSeconds: 1 });
     ledger.nowMs += 300_999;
     expect(ledger.renew(leaseID)).toEqual({ ok: false, code: 'lease_expired' });
-    ledger.sweep();
-    expect(ledger.store.snapshot().leases).toHaveLength(1);
+    ledger.granted();
+    expect(ledger.store.snapshot().leases).toHaveLength(2);
     ledger.nowMs += 1;
     expect(ledger.renew(leaseID)).toEqual({ ok: false, code: 'unknown_lease' });
-    ledger.sweep();
-    expect(ledger.store.snapshot().leases).toEqual([]);
+    ledger.granted();
+    expect(ledger.store.snapshot().leases.map(({ id }) => id)).not.toContain(leaseID);
+    expect(ledger.store.snapshot().leases).toHaveLength(2);
     expect(ledger.book.nextSweepMs).toBeUndefined();
   });
 
@@ -116,11 +118,11 @@ describe('the time of a lease', () => {
 });
 
 describe('a release', () => {
-  it('frees the slot at once, deletes the row and forgets the lease', () => {
+  it('frees the slot at once, marks the row and forgets the lease', () => {
     const ledger = ledgerOf(entry('a', { maxLeases: 1 }));
     const { leaseID } = ledger.granted();
     ledger.release(leaseID);
-    expect(ledger.changes).toEqual([{ kind: 'delete-lease', id: leaseID }]);
+    expect(ledger.changes).toMatchObject([{ kind: 'release-lease', row: { id: leaseID } }]);
     for (const result of [ledger.get(leaseID), ledger.renew(leaseID)]) {
       expect(result).toEqual({ ok: false, code: 'unknown_lease' });
     }

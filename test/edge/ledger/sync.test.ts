@@ -252,9 +252,9 @@ describe('the answer to a sync', () => {
       reports: { 'uid-a': { rate_limited: 1, banned: 1, targets: ['t', 'u'] } },
       counters: { granted: 2, no_match: 1, ttl_too_long: 1 },
     };
-    expect(ledger.heartbeat()).toEqual({ ok: true, response: answer });
+    expect(ledger.heartbeat()).toEqual({ ok: true, beat: true, response: answer });
     const repeated = ledger.sync('c', { kind: 'heartbeat', seq: 2 });
-    expect(repeated).toEqual({ ok: true, response: answer });
+    expect(repeated).toEqual({ ok: true, beat: true, response: answer });
     expect(ledger.heartbeat()).toMatchObject({ response: { acceptedSeq: 3, reports: {} } });
   });
 

@@ -1,0 +1,42 @@
+/** What is asked of a shard on behalf of a crawler that wants a proxy. */
+import type { AcquireRequest } from '#shared/wire/lease.ts';
+
+/** Who calls on behalf of a crawler, and this shard's share of what it may have. */
+export interface Client {
+  readonly name: string;
+  /** Leases held at once; absent: any number. */
+  readonly leasesMax?: number;
+  /** Requests per second; may be a fraction. Absent: any number. */
+  readonly perSecondMax?: number;
+}
+
+export interface AcquireCall {
+  /** Chosen by the caller, unguessable, and names the shard: `<shard>.<random>`. */
+  readonly leaseID: string;
+  /** `target` is normalised; `waitSeconds` is not looked at. */
+  readonly request: AcquireRequest;
+  /** How long to queue when nothing is free; 0 answers at once. */
+  readonly waitMs: number;
+  readonly idempotency?: Idempotency | undefined;
+  /**
+   * `first`: the first shard that is asked. `home`: the same, for a request with an idempotency or
+   * session key while there are several shards; when it cannot grant, it remembers (before it
+   * answers) that others were asked, and then answers `passed_on` until a `further` call.
+   * `further`: the other shards, and home again after `passed_on`.
+   */
+  readonly place: 'first' | 'home' | 'further';
+}
+
+export interface Idempotency {
+  /** Digest of the client's name and its key. */
+  readonly key: string;
+  /** Digest of what was asked for. */
+  readonly body: string;
+}
+
+/** Looks whether the shard has a lease of this key, or a proxy bound to this session. */
+export interface FindCall {
+  readonly idempotency?: Idempotency | undefined;
+  readonly client: string;
+  readonly request: AcquireRequest;
+}

@@ -1,0 +1,147 @@
+/**
+ * What one request for a lease has asked of the shards so far. Every question goes under an id of
+ * its own, so that whatever comes of it can be given back: a request whose crawler has hung up, or
+ * that was answered by another shard, must leave neither a place in a queue nor a lease behind.
+ */
+import type { AcquireCall, Idempotency, LedgerCalls, LedgerOp } from '#edge/object/rpc.ts';
+import type { AcquireRequest } from '#shared/wire/lease.ts';
+import { type AcquireOutcome, type CallDeps, callShard, type Outcome } from './calls.ts';
+import { type ClientLimits, clientAt } from './limits.ts';
+
+export interface RouterDeps extends CallDeps {
+  /** Number of shards that the fleet is divided into. */
+  readonly shards: number;
+  readonly limits: ClientLimits;
+  /** 128 bits that nobody can guess, as text without a dot. */
+  readonly randomToken: () => string;
+}
+
+/** Who asks, and how it can be told that it no longer does. */
+export interface Caller {
+  /** Name of the client. */
+  readonly client: string;
+  /** Aborts when the crawler hangs up. */
+  readonly signal?: AbortSignal | undefined;
+  /** Lets work go on that nobody waits for. */
+  readonly waitUntil: (work: Promise<unknown>) => void;
+}
+
+export interface Ask {
+  /** `target` is normalised. */
+  readonly request: AcquireRequest;
+  readonly idempotency?: Idempotency | undefined;
+}
+
+interface Pending {
+  readonly shard: number;
+  readonly leaseID: string;
+  readonly outcome: Promise<AcquireOutcome>;
+}
+
+export class Attempts {
+  readonly #deps: RouterDeps;
+  readonly #ask: Ask;
+  readonly #caller: Caller;
+  readonly #pending = new Set<Pending>();
+  /** Ids that were made for this request, with their shards. */
+  readonly #made = new Map<string, number>();
+  #isAbandoned = false;
+
+  constructor(deps: RouterDeps, ask: Ask, caller: Caller) {
+    this.#deps = deps;
+    this.#ask = ask;
+    this.#caller = caller;
+  }
+
+  /** Asks one shard for a lease; with a time to wait, until `waitUntilMs` of the monotonic clock. */
+  async acquire(
+    shard: number,
+    place: AcquireCall['place'],
+    waitUntilMs?: number,
+  ): Promise<AcquireOutcome> {
+    const leaseID = `${shard}.${this.#deps.randomToken()}`;
+    this.#made.set(leaseID, shard);
+    const outcome = this.#send(leaseID, shard, place, waitUntilMs);
+    const pending = { shard, leaseID, outcome };
+    this.#pending.add(pending);
+    try {
+      const result = await outcome;
+      if (!result.ok && result.code === 'overloaded' && 'uncertain' in result && result.uncertain) {
+        this.#caller.waitUntil(this.#release(pending));
+      }
+      return result;
+    } finally {
+      this.#pending.delete(pending);
+    }
+  }
+
+  call<Op extends LedgerOp>(
+    shard: number,
+    op: Op,
+    args: LedgerCalls[Op]['args'],
+  ): Promise<Outcome<LedgerCalls[Op]['result']>> {
+    return callShard(this.#deps, shard, op, args, { client: this.#clientAt(shard) });
+  }
+
+  /** Nobody waits for an answer any more: no further shard needs to be asked. */
+  get isAbandoned(): boolean {
+    return this.#isAbandoned;
+  }
+
+  /** Gives back a lease that was granted beside the one that is answered. */
+  decline(outcome: AcquireOutcome): void {
+    // After `abandon` that is done for whatever was open then.
+    if (!outcome.ok || this.#isAbandoned) return;
+    const { leaseID } = outcome.lease;
+    const shard = this.#made.get(leaseID);
+    // One of another request with the same key is that request's.
+    if (shard !== undefined) this.#caller.waitUntil(this.#release({ shard, leaseID }));
+  }
+
+  /** Gives back whatever comes of the questions that are still open. */
+  abandon(): void {
+    this.#isAbandoned = true;
+    for (const pending of this.#pending) this.#caller.waitUntil(this.#giveBack(pending));
+    this.#pending.clear();
+  }
+
+  async #send(
+    leaseID: string,
+    shard: number,
+    place: AcquireCall['place'],
+    waitUntilMs: number | undefined,
+  ): Promise<AcquireOutcome> {
+    const { request, idempotency } = this.#ask;
+    const args = (): AcquireCall => {
+      const waitMs =
+        waitUntilMs === undefined
+          ? 0
+          : Math.max(0, Math.ceil(waitUntilMs - this.#deps.clock.monotonicMs()));
+      return { leaseID, request, waitMs, idempotency, place };
+    };
+    const first = args();
+    const reply = await callShard(this.#deps, shard, 'acquire', first, {
+      client: this.#clientAt(shard),
+      waitMs: first.waitMs,
+      again: args,
+      signal: this.#caller.signal,
+    });
+    return reply.ok ? reply.value : reply;
+  }
+
+  async #giveBack(pending: Pending): Promise<void> {
+    await this.#release(pending);
+    // A release that overtook its request found nothing; the lease is granted only now.
+    const late = await pending.outcome.catch(() => undefined);
+    if (late?.ok === true && late.lease.leaseID === pending.leaseID) await this.#release(pending);
+  }
+
+  async #release({ shard, leaseID }: Omit<Pending, 'outcome'>): Promise<void> {
+    await callShard(this.#deps, shard, 'release', { id: leaseID, abandoned: true });
+  }
+
+  #clientAt(shard: number) {
+    const { limits, shards } = this.#deps;
+    return clientAt(limits, this.#caller.client, shard, shards);
+  }
+}

@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import { shardOfKey } from '#edge/ledger/shards.ts';
+import type { AcquireResult, FindResult } from '#edge/object/rpc.ts';
+import {
+  fakeLedger,
+  granted,
+  leaseOf,
+  noMatch,
+  runtimeError,
+  TooManyRequests,
+} from './fake-shards.ts';
+
+const SHARDS = 4;
+const REFUSED = noMatch({ atCapacity: 1 });
+const PASSED_ON: AcquireResult = { ok: false, code: 'passed_on' };
+const KEY = 'key-of-a-digest';
+const IDEMPOTENT = { request: {}, idempotency: { key: KEY, body: 'body' } };
+const HOME = shardOfKey(KEY, SHARDS);
+/** The shards behind home, in the order of the ring. */
+const [NEXT = 0, SECOND = 0, THIRD = 0] = [1, 2, 3].map((step) => (HOME + step) % SHARDS);
+
+interface Shards {
+  readonly home?: AcquireResult | Error;
+  readonly further?: Readonly<Record<number, AcquireResult>>;
+  readonly found?: Readonly<Record<number, FindResult>>;
+  readonly unreachable?: number;
+}
+
+function keyed({ home = REFUSED, further = {}, found = {}, unreachable }: Shards) {
+  return fakeLedger(
+    {
+      acquire: ({ place, leaseID }, shard) => {
+        if (place === 'home') {
+          if (home instanceof Error) throw home;
+          return home;
+        }
+        return further[shard] ?? (shard === HOME ? granted(leaseID) : REFUSED);
+      },
+      find: (_, shard) => {
+        if (shard === unreachable) throw runtimeError({ overloaded: true });
+        return found[shard] ?? {};
+      },
+      release: () => undefined,
+    },
+    { shards: SHARDS },
+  );
+}
+
+describe('a request with a key and several shards', () => {
+  it('goes to the home of its key, and no further when that grants', async () => {
+    const { ledger, caller, trace, asked } = keyed({ home: granted(`${HOME}.x`) });
+    expect(await ledger.acquire(IDEMPOTENT, caller)).toMatchObject({ ok: true });
+    expect(trace()).toEqual([`acquire@${HOME} home`]);
+    expect(asked[0]).toMatchObject({ args: { idempotency: IDEMPOTENT.idempotency } });
+  });
+
+  it('goes on from home to the others, always in the same order', async () => {
+    const { ledger, caller, trace } = keyed({ further: { [SECOND]: granted(`${SECOND}.x`) } });
+    const result = await ledger.acquire(IDEMPOTENT, caller);
+    expect(result).toMatchObject({ ok: true, lease: { leaseID: `${SECOND}.x` } });
+    const further = [NEXT, SECOND].map((shard) => `acquire@${shard} further`);
+    expect(trace()).toEqual([`acquire@${HOME} home`, ...further]);
+  });
+
+  it('is refused with the counts of all of them', async () => {
+    const { ledger, caller } = keyed({});
+    expect(await ledger.acquire(IDEMPOTENT, caller)).toEqual(noMatch({ atCapacity: 4 }));
+  });
+
+  it('has the home of its client and session when it has no idempotency key', async () => {
+    const { ledger, caller, trace } = keyed({ home: granted('0.x') });
+    await ledger.acquire({ request: { sessionKey: 'cart-7' } }, caller);
+    expect(trace()).toEqual([`acquire@${shardOfKey('shop\ncart-7', SHARDS)} home`]);
+  });
+
+  it('ends with what home says of too many requests, a mismatch or too long a time', async () => {
+    const mismatch: AcquireResult = { ok: false, code: 'idempotency_mismatch' };
+    const tooLong: AcquireResult = { ok: false, code: 'ttl_too_long', maxTtlSeconds: 1 };
+    for (const home of [mismatch, tooLong]) {
+      const { ledger, caller, trace } = keyed({ home });
+      expect(await ledger.acquire(IDEMPOTENT, caller)).toEqual(home);
+      expect(trace()).toHaveLength(1);
+    }
+    const { ledger, caller, trace } = fakeLedger(
+      {
+        acquire: () => {
+          throw new TooManyRequests(2);
+        },
+      },
+      { shards: SHARDS },
+    );
+    expect(await ledger.acquire(IDEMPOTENT, caller)).toMatchObject({ code: 'too_many_requests' });
+    expect(trace()).toHaveLength(1);
+  });
+
+  it('ends when home cannot be reached: nobody else knows what became of the key', async () => {
+    const { ledger, caller, trace } = keyed({ home: runtimeError({ overloaded: true }) });
+    expect(await ledger.acquire(IDEMPOTENT, caller)).toMatchObject({ code: 'overloaded' });
+    expect(trace()).toHaveLength(1);
+  });
+});
+
+describe('a request that went on from home once before', () => {
+  it('gets the lease that another shard has of its key', async () => {
+    const lease = leaseOf(`${THIRD}.x`);
+    const { ledger, caller, trace } = keyed({ home: PASSED_ON, found: { [THIRD]: { lease } } });
+    expect(await ledger.acquire(IDEMPOTENT, caller)).toEqual({ ok: true, lease });
+    const finds = [NEXT, SECOND, THIRD].map((shard) => `find@${shard}`);
+    expect(trace()).toEqual([`acquire@${HOME} home`, ...finds]);
+  });
+
+  it('is a mismatch when another shard says so', async () => {
+    const { ledger, caller } = keyed({ home: PASSED_ON, found: { [NEXT]: { mismatch: true } } });
+    const result = await ledger.acquire(IDEMPOTENT, caller);
+    expect(result).toEqual({ ok: false, code: 'idempotency_mismatch' });
+  });
+
+  it('begins where its session was bound last, and ends at home', async () => {
+    const { ledger, caller, trace } = keyed({
+      home: PASSED_ON,
+      found: { [NEXT]: { boundToken: 5 }, [THIRD]: { boundToken: 9 } },
+    });
+    expect(await ledger.acquire(IDEMPOTENT, caller)).toMatchObject({ ok: true });
+    const further = [THIRD, NEXT, SECOND, HOME].map((shard) => `acquire@${shard} further`);
+    expect(trace().slice(4)).toEqual(further);
+  });
+
+  it('ends when a shard that may have its lease cannot be asked', async () => {
+    const { ledger, caller, trace } = keyed({ home: PASSED_ON, unreachable: SECOND });
+    expect(await ledger.acquire(IDEMPOTENT, caller)).toMatchObject({ code: 'overloaded' });
+    expect(trace()).toHaveLength(4);
+  });
+
+  it('goes on all the same when only its session may be there', async () => {
+    const sessionKey = 'cart-7';
+    const { ledger, caller } = keyed({ home: PASSED_ON, unreachable: 0, further: {} });
+    const result = await ledger.acquire({ request: { sessionKey } }, caller);
+    expect(result).toMatchObject({ ok: true });
+  });
+});
