@@ -52,6 +52,19 @@ export class BitSet {
   }
 }
 
+/** How many are in the set and among the bits of `match`; without it, in the set. */
+export function countCommon({ words, summary, size }: BitSet, match: Int32Array | undefined) {
+  if (match === undefined) return size;
+  let count = 0;
+  for (let s = 0; s < summary.length; s++) {
+    for (let left = summary[s] ?? 0; left !== 0; left &= left - 1) {
+      const w = (s << 5) + lowestBit(left);
+      count += countBits((words[w] ?? 0) & (match[w] ?? 0));
+    }
+  }
+  return count;
+}
+
 /** Index of the lowest bit that is set; 32 of none. */
 export function lowestBit(word: number): number {
   return 31 - Math.clz32(word & -word);

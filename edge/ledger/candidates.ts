@@ -10,7 +10,7 @@
  * proxies each. Changing the state of a proxy moves one bit, however many selectors and targets are
  * in use; that is why there are sets and no heap per selector and target (decision 0009).
  */
-import { BitSet, countBits, lowestBit } from './bit-set.ts';
+import { BitSet, countBits, countCommon, lowestBit } from './bit-set.ts';
 import { EVERY_TARGET } from './egress.ts';
 import { LruMap } from './lru-map.ts';
 import { loadOf, type ProxyRecord } from './model.ts';
@@ -38,6 +38,10 @@ const ABSENT = -1;
 const WITHHELD = -2;
 const UNHEALTHY = -3;
 const FULL = -4;
+
+/** undefined: everything matches, nothing rests. */
+type Words = Int32Array | undefined;
+type Resting = RestingSet | undefined;
 
 interface Level {
   readonly load: number;
@@ -170,26 +174,60 @@ export class Candidates {
     const tally = {
       atCapacity: 0,
       inCooldown: 0,
-      unhealthy: 0,
-      withheld: 0,
+      unhealthy: countCommon(this.#unhealthy, match),
+      withheld: countCommon(this.#withheld, match),
       freeMs: Number.POSITIVE_INFINITY,
     };
-    const words = (this.#end + 31) >>> 5;
-    for (let w = 0; w < words; w++) {
-      const matching = match === undefined ? -1 : (match[w] ?? 0);
-      if (matching === 0) continue;
-      tally.withheld += countBits((this.#withheld.words[w] ?? 0) & matching);
-      tally.unhealthy += countBits((this.#unhealthy.words[w] ?? 0) & matching);
-      const healthy = (this.#healthy.words[w] ?? 0) & matching;
-      const resting = healthy & ((all?.bits.words[w] ?? 0) | (one?.bits.words[w] ?? 0));
-      const full = healthy & ~resting & (this.#full.words[w] ?? 0);
-      tally.inCooldown += countBits(resting);
-      tally.atCapacity += countBits(full);
-      if ((this.#wordFreeMs[w] ?? 0) < tally.freeMs) this.#soonestFree(tally, w, full);
-      const restMs = Math.min(all?.wordEndMs(w) ?? Infinity, one?.wordEndMs(w) ?? Infinity);
-      if (restMs < tally.freeMs) this.#soonestRested(tally, w, resting, target);
-    }
+    this.#tallyFull(tally, match, all, one);
+    this.#tallyResting(tally, match, all, one, target);
     return tally;
+  }
+
+  #tallyFull(tally: Tally, match: Words, all: Resting, one: Resting): void {
+    const { words, summary } = this.#full;
+    const wordFreeMs = this.#wordFreeMs;
+    const allWords = all?.bits.words;
+    const oneWords = one?.bits.words;
+    for (let s = 0; s < summary.length; s++) {
+      for (let left = summary[s] ?? 0; left !== 0; left &= left - 1) {
+        const w = (s << 5) + lowestBit(left);
+        let full = words[w] ?? 0;
+        if (match !== undefined) full &= match[w] ?? 0;
+        if (allWords !== undefined) full &= ~(allWords[w] ?? 0);
+        if (oneWords !== undefined) full &= ~(oneWords[w] ?? 0);
+        if (full === 0) continue;
+        tally.atCapacity += countBits(full);
+        if ((wordFreeMs[w] ?? 0) < tally.freeMs) this.#soonestFree(tally, w, full);
+      }
+    }
+  }
+
+  #tallyResting(
+    tally: Tally,
+    match: Words,
+    all: Resting,
+    one: Resting,
+    target: string | null,
+  ): void {
+    const healthy = this.#healthy.words;
+    for (const set of [all, one]) {
+      if (set === undefined) continue;
+      const { summary, words } = set.bits;
+      const other = set === one ? all?.bits.words : undefined;
+      for (let s = 0; s < summary.length; s++) {
+        for (let left = summary[s] ?? 0; left !== 0; left &= left - 1) {
+          const w = (s << 5) + lowestBit(left);
+          let resting = (words[w] ?? 0) & (healthy[w] ?? 0);
+          if (match !== undefined) resting &= match[w] ?? 0;
+          if ((set.wordEndsMs[w] ?? 0) < tally.freeMs) {
+            this.#soonestRested(tally, w, resting, target);
+          }
+          // What rests for both reasons is counted once.
+          if (other !== undefined) resting &= ~(other[w] ?? 0);
+          tally.inCooldown += countBits(resting);
+        }
+      }
+    }
   }
 
   #soonestFree(tally: Tally, word: number, full: number): void {

@@ -1,6 +1,6 @@
 /**
- * What crawlers reported, for the agents to count: per proxy, since the last answer. Figures for dashboards: they live in memory only and
- * start again at zero with the object, as counters do.
+ * What crawlers reported, for the agents to count: per proxy, since the last answer. Figures for
+ * dashboards: they live in memory only and start again at zero with the object, as counters do.
  */
 import type { SyncResponse } from '#shared/wire/sync.ts';
 
