@@ -12,6 +12,8 @@ export interface BodyLimits {
   readonly acceptsGzip: boolean;
 }
 
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+
 /** The body as the schema takes it; `codeOf` chooses the code of a refusal by the schema. */
 export async function readJson<Schema extends z.ZodType>(
   c: EdgeContext,
@@ -48,7 +50,7 @@ async function readText(request: Request, limits: BodyLimits): Promise<string> {
   if (bytes.byteLength > limits.bytesMax) throw tooLarge(limits);
   if (bytes.byteLength > 0 && contentType === null) refuseUnlessJson('');
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(bytes);
+    return UTF8.decode(bytes);
   } catch {
     throw invalidField('body', 'is not valid UTF-8');
   }

@@ -4,7 +4,6 @@ import type { z } from 'zod';
 import {
   acquireRequestSchema,
   CRAWLER_BODY_BYTES_MAX,
-  type Lease,
   renewRequestSchema,
   reportRequestSchema,
 } from '#shared/wire/lease.ts';
@@ -73,17 +72,7 @@ async function acquire(c: EdgeContext, deps: HttpDeps): Promise<Response> {
   if (signal === undefined || clock.monotonicMs() - startedMs < PROMPT_MS) {
     return c.json(result.lease, 201);
   }
-  return answerLate(c, deps, result.lease, signal);
-}
-
-function answerLate(
-  c: EdgeContext,
-  { ledger, clock, waitUntil }: HttpDeps,
-  lease: Lease,
-  signal: AbortSignal,
-): Response {
-  const giveBack = () => ledger.abandon(lease.leaseID);
-  const { body, sent } = lateBody(JSON.stringify(lease), clock, signal, giveBack);
+  const { body, sent } = lateBody(JSON.stringify(result.lease), clock, signal, result.giveBack);
   waitUntil(sent);
   return c.body(body, 201, { 'content-type': 'application/json' });
 }

@@ -51,6 +51,7 @@ type LaterCode =
   | 'queue_full'
   | 'overloaded'
   | 'passed_on'
+  | 'noted'
   | 'cancelled'
   | 'reshape';
 
@@ -69,11 +70,7 @@ function later(refusal: Extract<Refusal, { readonly code: LaterCode }>): ApiErro
         refusal.retryAfterSeconds,
       );
     case 'queue_full':
-      return tryLater(
-        'queue_full',
-        'too many requests wait for such a proxy already',
-        refusal.retryAfterSeconds,
-      );
+      return tryLater('queue_full', 'too many requests wait already', refusal.retryAfterSeconds);
     case 'overloaded': {
       const cause = 'cause' in refusal ? refusal.cause : undefined;
       return tryLater('overloaded', `the ledger is busy: ${refusal.reason}`, undefined, cause);
@@ -81,6 +78,7 @@ function later(refusal: Extract<Refusal, { readonly code: LaterCode }>): ApiErro
     case 'cancelled':
       return tryLater('overloaded', 'the request was given up while it waited');
     case 'passed_on':
+    case 'noted':
     case 'reshape':
       return tryLater('overloaded', 'the ledger is busy: the fleet is being divided anew');
   }

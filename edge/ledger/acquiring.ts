@@ -19,6 +19,12 @@ import { nextToken } from './tokens.ts';
 import { leaseView } from './views.ts';
 import type { Waiter, Waiting } from './waiting.ts';
 
+const TOO_MANY_KEYS = {
+  ok: false,
+  code: 'overloaded',
+  reason: 'too many idempotency keys',
+} as const;
+
 /** When a place in the queue may have become free. */
 const QUEUE_RETRY_SECONDS = 1;
 
@@ -94,6 +100,7 @@ export class Acquiring {
     const lease = idempotency && leases.findByKey(idempotency.key);
     if (lease?.proxy !== undefined) {
       if (lease.row.idempotencyBody !== idempotency?.body) return { mismatch: true };
+      lease.isShared = true;
       return { lease: leaseView(lease, lease.proxy, nowMs) };
     }
     const bound = this.#bound(sessionOf(client, request.sessionKey));
@@ -176,15 +183,31 @@ export class Acquiring {
     if (body !== undefined && body !== idempotency.body) {
       return refuse({ ok: false, code: 'idempotency_mismatch' });
     }
-    if (lease?.proxy !== undefined) return refuse(granted(lease, lease.proxy, nowMs));
+    if (lease?.proxy !== undefined) {
+      lease.isShared = true;
+      return refuse(granted(lease, lease.proxy, nowMs));
+    }
     if (waiter !== undefined) {
       waiting.join(waiter, leaseID);
       return { result: undefined, changes: [] };
     }
-    if (place === 'home' && passed.has(idempotency.key)) {
+    const isPassed = passed.has(idempotency.key);
+    if (isPassed && place !== 'first' && place !== 'further') {
       return refuse({ ok: false, code: 'passed_on' });
     }
-    return undefined;
+    return place === 'note' ? this.#note(idempotency.key, nowMs) : undefined;
+  }
+
+  /** The request is about to go on to other shards. */
+  #note(key: string, nowMs: number): Answer {
+    const changes = this.#pass(key, nowMs);
+    if (changes === undefined) return refuse(TOO_MANY_KEYS);
+    return { result: { ok: false, code: 'noted' }, changes };
+  }
+
+  #pass(key: string, nowMs: number): Change[] | undefined {
+    const { passed, rules } = this.#deps;
+    return passed.add(key, nowMs + rules.maxTtlSeconds * 1000);
   }
 
   #bound(session: string | undefined) {
@@ -223,15 +246,12 @@ export class Acquiring {
   }
 
   #noMatch(terms: AcquireTerms, nowMs: number): Answer {
-    const { selection, passed, sessions, rules } = this.#deps;
+    const { selection, sessions } = this.#deps;
     const result = selection.refusal(terms.wish, nowMs);
     if (terms.place !== 'home') return refuse(result);
     const { idempotency, session } = terms;
-    const untilMs = nowMs + rules.maxTtlSeconds * 1000;
-    const marked = idempotency === undefined ? [] : passed.add(idempotency.key, untilMs);
-    if (marked === undefined) {
-      return refuse({ ok: false, code: 'overloaded', reason: 'too many idempotency keys' });
-    }
+    const marked = idempotency === undefined ? [] : this.#pass(idempotency.key, nowMs);
+    if (marked === undefined) return refuse(TOO_MANY_KEYS);
     const left = session === undefined ? [] : sessions.passOn(session);
     return { result, changes: [...marked, ...left] };
   }
@@ -274,6 +294,7 @@ export class Acquiring {
     waiting.remove(waiter);
     this.#left(waiter);
     const { lease, changes: written } = this.#grant(proxy, terms, id, nowMs);
+    lease.isShared = ids.length > 1;
     changes.push(...written);
     this.#settle(waiter, granted(lease, proxy, nowMs));
     return true;

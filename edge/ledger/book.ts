@@ -170,13 +170,16 @@ export class Book {
     });
   }
 
-  /** Ends and forgets the lease, or takes the request that waits under the id out of the queue. */
-  release(id: string, nowMs: number): Mutation<undefined> {
-    return this.#mutate(nowMs, () => {
+  /**
+   * Ends and forgets the lease, or takes the request that waits under the id out of the queue. When
+   * it is but `abandoned`, others with the same idempotency key may still want it.
+   */
+  release(id: string, isAbandoned: boolean, nowMs: number): Mutation<undefined> {
+    return this.#change(nowMs, () => {
       this.#acquiring.leave(id);
       const lease = this.#leases.find(id);
-      const changes = lease === undefined ? [] : [this.#leases.release(lease)];
-      return { result: undefined, changes };
+      if (lease === undefined || (isAbandoned && lease.isShared)) return [];
+      return [this.#leases.release(lease)];
     });
   }
 
@@ -336,13 +339,17 @@ export class Book {
   }
 
   /** See `Moves.held`. */
-  held(cluster: string, uids: readonly string[], nowMs: number): Record<string, number> {
+  held(
+    cluster: string,
+    instances: Readonly<Record<string, string>>,
+    nowMs: number,
+  ): Record<string, number> {
     this.#advance(nowMs);
-    return this.#moves.held(cluster, uids);
+    return this.#moves.held(cluster, instances);
   }
 
   /** See `Moves.heldElsewhere`. */
-  heldElsewhere(cluster: string): ReadonlyMap<number, readonly string[]> {
+  heldElsewhere(cluster: string): ReadonlyMap<number, Readonly<Record<string, string>>> {
     return this.#moves.heldElsewhere(cluster);
   }
 

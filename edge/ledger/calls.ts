@@ -23,8 +23,10 @@ export interface AcquireCall {
    * session key while there are several shards; when it cannot grant, it remembers (before it
    * answers) that others were asked, and then answers `passed_on` until a `further` call.
    * `further`: the other shards, and home again after `passed_on`.
+   * `note`: the home of the idempotency key of a request whose session has another home; it grants
+   * nothing but remembers, as `home` does, that the request went on, and answers `noted`.
    */
-  readonly place: 'first' | 'home' | 'further';
+  readonly place: 'first' | 'home' | 'further' | 'note';
 }
 
 export interface Idempotency {

@@ -134,7 +134,7 @@ export class Inventory {
     }
     // Of two entries with one UID the last counts.
     for (const entry of new Map(upserts.map((entry) => [entry.uid, entry])).values()) {
-      const held = handover === undefined ? undefined : heldOf(entry.uid, handover);
+      const held = handover === undefined ? undefined : heldOf(entry, handover);
       const proxy = cluster.proxies.get(entry.uid);
       if (proxy !== undefined) {
         changes.push(...this.#change(proxy, entry, held));
@@ -228,10 +228,11 @@ export class Inventory {
   }
 }
 
-function heldOf(uid: string, handover: Handover): readonly Held[] {
+/** Leases on an earlier machine do not count: it is gone, and they with it. */
+function heldOf({ uid, instance }: InventoryEntry, handover: Handover): readonly Held[] {
   return handover.leftovers.flatMap(({ shard, leases }) => {
-    const count = Object.hasOwn(leases, uid) ? leases[uid] : undefined;
-    return count === undefined || count === 0 ? [] : [{ shard, leases: count }];
+    const left = Object.hasOwn(leases, uid) ? leases[uid] : undefined;
+    return left?.instance === instance ? [{ shard, leases: left.leases }] : [];
   });
 }
 

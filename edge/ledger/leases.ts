@@ -96,7 +96,9 @@ export class Leases {
     }
     if (proxy !== undefined) proxy.freeSlots.splice(proxy.freeSlots.lastIndexOf(row.slot), 1);
     const isThere = row.ended === 'no' && proxy?.entry.instance === row.instance;
-    this.#add(row, isThere ? proxy : undefined);
+    const lease = this.#add(row, isThere ? proxy : undefined);
+    // Whether it was answered to several is not written down.
+    lease.isShared = row.idempotencyKey !== null;
   }
 
   /** A proxy is new: leases that it had in an earlier life keep their slots. */
@@ -179,7 +181,7 @@ export class Leases {
   #add(row: LeaseRow, proxy: ProxyRecord | undefined): Lease {
     const ended = row.ended === 'gone' ? 'gone' : 'expired';
     const state = proxy === undefined ? ended : 'live';
-    const lease: Lease = { row, state, proxy, reported: undefined };
+    const lease: Lease = { row, state, proxy, isShared: false, reported: undefined };
     this.#byId.set(row.id, lease);
     if (proxy !== undefined) {
       proxy.leases.add(lease);

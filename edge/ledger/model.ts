@@ -35,6 +35,8 @@ export interface AgentRow {
   readonly shards: number;
   /** Number that it is being divided among anew; else the same. */
   readonly nextShards: number;
+  /** The largest number that it was ever divided among: so many may still have leases. */
+  readonly mostShards: number;
 }
 
 /** Leases that other shards still have on a proxy since it moved here. */
@@ -156,6 +158,8 @@ export interface Lease {
   state: 'live' | 'expired' | 'gone';
   /** Of a live lease. */
   proxy: ProxyRecord | undefined;
+  /** Several requests with one idempotency key were answered with it. */
+  isShared: boolean;
   /** Targets that an offence was reported for. */
   reported: Set<string> | undefined;
 }
@@ -189,10 +193,16 @@ export interface Cluster {
   readonly proxies: Map<string, ProxyRecord>;
 }
 
+/** Live leases on a machine. */
+export interface MachineLeases {
+  readonly instance: string;
+  readonly leases: number;
+}
+
 /** What a shard still holds of proxies that are no longer its own. */
 export interface Leftover {
-  /** Live leases by UID. */
-  readonly leases: Readonly<Record<string, number>>;
+  /** By UID. */
+  readonly leases: Readonly<Record<string, MachineLeases>>;
   /** No token of the shard is above this one. */
   readonly lastToken: number;
 }
@@ -201,7 +211,7 @@ export interface Leftover {
 export interface Handover {
   readonly leftovers: readonly {
     readonly shard: number;
-    readonly leases: Readonly<Record<string, number>>;
+    readonly leases: Readonly<Record<string, MachineLeases>>;
   }[];
   /** Tokens must be above this one. */
   readonly tokenFloor: number;

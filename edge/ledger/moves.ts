@@ -8,7 +8,7 @@
  */
 import type { InventoryEntry } from '#shared/wire/sync.ts';
 import type { Inventory } from './inventory.ts';
-import type { Change, Cluster, Lease } from './model.ts';
+import type { Change, Cluster, Lease, MachineLeases } from './model.ts';
 import { shardOfProxy } from './shards.ts';
 
 /** A proxy that belongs to another shard now. */
@@ -57,12 +57,12 @@ export class Moves {
   }
 
   /** Live leases by UID on the cluster's proxies that belong to other shards. */
-  leftovers(cluster: Cluster | undefined): Record<string, number> {
-    const leases: Record<string, number> = {};
-    for (const [uid, proxy] of cluster?.proxies ?? []) {
-      if (proxy.leaving && proxy.leases.size > 0) leases[uid] = proxy.leases.size;
+  leftovers(cluster: Cluster | undefined): Record<string, MachineLeases> {
+    const left: Record<string, MachineLeases> = {};
+    for (const [uid, { leaving, leases, entry }] of cluster?.proxies ?? []) {
+      if (leaving && leases.size > 0) left[uid] = { instance: entry.instance, leases: leases.size };
     }
-    return leases;
+    return left;
   }
 
   /** Takes out the proxies whose last leases have ended. */
@@ -74,21 +74,23 @@ export class Moves {
     return done.flatMap((proxy) => this.#inventory.remove(proxy));
   }
 
-  /** Live leases on proxies that moved away. */
-  held(cluster: string, uids: readonly string[]): Record<string, number> {
-    const counts = uids.map((uid): [string, number] => [
-      uid,
-      this.#inventory.find(cluster, uid)?.leases.size ?? 0,
-    ]);
+  /** Live leases on proxies that moved away, on the machines that they stand for now. */
+  held(cluster: string, instances: Readonly<Record<string, string>>): Record<string, number> {
+    const counts = Object.entries(instances).map(([uid, instance]): [string, number] => {
+      const proxy = this.#inventory.find(cluster, uid);
+      return [uid, proxy?.entry.instance === instance ? proxy.leases.size : 0];
+    });
     return Object.fromEntries(counts);
   }
 
-  /** Of which proxies other shards hold leases: their UIDs by shard. */
-  heldElsewhere(cluster: string): ReadonlyMap<number, readonly string[]> {
-    const byShard = new Map<number, string[]>();
+  /** Of which proxies other shards hold leases: by shard, their UIDs with their machines. */
+  heldElsewhere(cluster: string): ReadonlyMap<number, Readonly<Record<string, string>>> {
+    const byShard = new Map<number, Record<string, string>>();
     for (const [uid, proxy] of this.#inventory.clusters.get(cluster)?.proxies ?? []) {
       for (const { shard } of proxy.held) {
-        byShard.set(shard, [...(byShard.get(shard) ?? []), uid]);
+        const instances = byShard.get(shard) ?? {};
+        byShard.set(shard, instances);
+        instances[uid] = proxy.entry.instance;
       }
     }
     return byShard;

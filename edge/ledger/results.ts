@@ -29,6 +29,8 @@ export type AcquireRefusal =
   | Refused<'idempotency_mismatch'>
   /** An earlier request with the same key went on to other shards; see `AcquireCall.place`. */
   | Refused<'passed_on'>
+  /** See `AcquireCall.place`. */
+  | Refused<'noted'>
   /** Released while it waited in the queue. */
   | Refused<'cancelled'>;
 
@@ -51,7 +53,7 @@ export type SyncRefusal =
   | (Refused<'stale_term'> & { readonly term: number })
   | (Refused<'resync_required'> & { readonly reason: string })
   | (Refused<'inventory_full'> & { readonly reason: string })
-  /** The last full sync was divided among `from` shards: `reshape` them all first. */
+  /** The fleet is divided anew; `from` shards may have leases of it: `reshape` them all first. */
   | (Refused<'reshape'> & { readonly from: number });
 
 export type SyncResult =

@@ -148,14 +148,16 @@ export class Syncs {
     nowMs: number,
   ): SyncOutcome {
     if (this.#overflows(name, entries)) return refuse('inventory_full', FULL);
-    const adopted = this.#inventory.clusters.get(name)?.agent.shards ?? 0;
+    const before = this.#inventory.clusters.get(name)?.agent;
+    const adopted = before?.shards ?? 0;
+    const mostShards = Math.max(before?.mostShards ?? 1, shards);
     const isDividedAnew = adopted === 0 ? this.#shard > 0 : adopted !== shards;
     if (isDividedAnew && handover === undefined) {
-      return { ok: false, code: 'reshape', from: Math.max(adopted, 1), changes: [] };
+      return { ok: false, code: 'reshape', from: mostShards, changes: [] };
     }
     const { term, session, seq } = request;
     const agent = { cluster: name, term, session, seq, basis: seq, lastSyncMs: nowMs };
-    const put = this.#inventory.putAgent({ ...agent, shards, nextShards: shards });
+    const put = this.#inventory.putAgent({ ...agent, shards, nextShards: shards, mostShards });
     const cluster = this.#cluster(name);
     this.#moves.mark(cluster);
     return accept(seq, [put, ...this.#inventory.replace(cluster, entries, handover)]);

@@ -98,7 +98,7 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
   }
 
   async call<Op extends LedgerOp>(call: Call<Op>): Promise<Reply<Op>> {
-    if (call.version !== RPC_VERSION) {
+    if (call.version !== RPC_VERSION || !Object.hasOwn(this.#handlers, call.op)) {
       return { ok: false, refusal: { code: 'unsupported_version' } };
     }
     const { op, args, client = NOBODY } = call;
@@ -134,14 +134,20 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
         await this.#follow(id);
         return this.#mutate((book, nowMs) => book.renew(id, ttlSeconds, nowMs));
       },
-      release: ({ id }) => this.#mutate((book, nowMs) => book.release(id, nowMs)),
-      report: ({ id, report }) => this.#mutate((book, nowMs) => book.report(id, report, nowMs)),
+      release: ({ id, abandoned = false }) =>
+        this.#mutate((book, nowMs) => book.release(id, abandoned, nowMs)),
+      report: async ({ id, report }) => {
+        // Without an answer the report counts for what the proxy was when it was last seen here.
+        await this.#follow(id).catch((error: unknown) => logError('where is its proxy?', error));
+        return this.#mutate((book, nowMs) => book.report(id, report, nowMs));
+      },
       sync: (call) => this.#sync(call),
       proxies: (query) => this.#look((book, nowMs) => book.proxies(query, nowMs)),
       stats: () => this.#look((book, nowMs) => book.stats(nowMs)),
       reshape: ({ cluster, shards }) =>
         this.#mutate((book, nowMs) => book.reshape(cluster, shards, nowMs)),
-      held: ({ cluster, uids }) => this.#look((book, nowMs) => book.held(cluster, uids, nowMs)),
+      held: ({ cluster, instances }) =>
+        this.#look((book, nowMs) => book.held(cluster, instances, nowMs)),
       entry: ({ cluster, uid }) => this.#look((book) => book.entry(cluster, uid)),
       cool: (rows) => this.#mutate((book, nowMs) => book.cool(rows, nowMs)),
       forgive: (successes) => this.#mutate((book, nowMs) => book.forgive(successes, nowMs)),
@@ -183,7 +189,7 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
     return result;
   }
 
-  /** Before a lease is renewed whose proxy moved to another shard: is it still there? */
+  /** Of a lease whose proxy moved to another shard: is it still there, and what is it now? */
   async #follow(id: string): Promise<void> {
     const strayed = this.#book.strayed(id);
     if (strayed === undefined) return;
@@ -194,9 +200,9 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
 
   /** Asks other shards how many leases they still have on proxies that moved here. */
   async #refreshHeld(cluster: string): Promise<void> {
-    for (const [shard, uids] of this.#book.heldElsewhere(cluster)) {
+    for (const [shard, instances] of this.#book.heldElsewhere(cluster)) {
       try {
-        const counts = await this.#peers.ask(shard, 'held', { cluster, uids });
+        const counts = await this.#peers.ask(shard, 'held', { cluster, instances });
         await this.#mutate((book, nowMs) => book.setHeld(cluster, shard, counts, nowMs));
       } catch (error) {
         logError('leases left in another shard are not known', error);
@@ -304,10 +310,13 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
   }
 }
 
+/** Places that a request for a lease passes just once. */
+const COUNTED: ReadonlySet<AcquireCall['place']> = new Set(['first', 'home']);
+
 /** A release is always taken; a request that goes on to further shards was counted at the first. */
 function isCounted({ op, args, client }: Call): boolean {
   if (client?.perSecondMax === undefined || op === 'release') return false;
-  return !(op === 'acquire' && args !== undefined && 'place' in args && args.place === 'further');
+  return !(op === 'acquire' && args !== undefined && 'place' in args && !COUNTED.has(args.place));
 }
 
 function logError(msg: string, error: unknown): void {

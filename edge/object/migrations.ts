@@ -74,6 +74,7 @@ const STEPS: readonly string[] = [
    UPDATE figures SET name = 'token_floor' WHERE name = 'token_ceiling';
    ALTER TABLE agents ADD COLUMN shards INTEGER NOT NULL DEFAULT 1;
    ALTER TABLE agents ADD COLUMN next_shards INTEGER NOT NULL DEFAULT 1;
+   ALTER TABLE agents ADD COLUMN most_shards INTEGER NOT NULL DEFAULT 1;
    ALTER TABLE proxies ADD COLUMN held TEXT NOT NULL DEFAULT '[]';
    ALTER TABLE cooldowns ADD COLUMN pending INTEGER NOT NULL DEFAULT 0;
    CREATE TABLE sessions (

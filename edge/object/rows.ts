@@ -39,11 +39,13 @@ const agentRows = z.array(
       last_sync_ms: integer,
       shards: integer,
       next_shards: integer,
+      most_shards: integer,
     })
-    .transform(({ last_sync_ms: lastSyncMs, next_shards: nextShards, ...row }) => ({
+    .transform(({ last_sync_ms, next_shards, most_shards, ...row }) => ({
       ...row,
-      lastSyncMs,
-      nextShards,
+      lastSyncMs: last_sync_ms,
+      nextShards: next_shards,
+      mostShards: most_shards,
     })),
 );
 

@@ -67,9 +67,13 @@ export interface LedgerCalls {
     readonly result: Leftover;
   };
 
-  /** From shard to shard: how many leases are left on proxies that moved away. */
+  /** From shard to shard: how many leases are left on proxies that moved away, by UID. */
   held: {
-    readonly args: { readonly cluster: string; readonly uids: readonly string[] };
+    readonly args: {
+      readonly cluster: string;
+      /** The machines that the proxies stand for now; leases on earlier ones do not count. */
+      readonly instances: Readonly<Record<string, string>>;
+    };
     readonly result: Readonly<Record<string, number>>;
   };
   /** From shard to shard: what a proxy is now, for a lease that stayed behind. */

@@ -35,19 +35,20 @@ export function writeChange(sql: SqlStorage, change: Change): void {
       );
       return;
     case 'put-agent': {
-      const { cluster, term, session, seq, basis, lastSyncMs, shards, nextShards } = change.row;
+      const { row } = change;
       sql.exec(
         `REPLACE INTO agents
-           (cluster, term, session, seq, basis, last_sync_ms, shards, next_shards)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-        cluster,
-        term,
-        session,
-        seq,
-        basis,
-        lastSyncMs,
-        shards,
-        nextShards,
+           (cluster, term, session, seq, basis, last_sync_ms, shards, next_shards, most_shards)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        row.cluster,
+        row.term,
+        row.session,
+        row.seq,
+        row.basis,
+        row.lastSyncMs,
+        row.shards,
+        row.nextShards,
+        row.mostShards,
       );
       return;
     }

@@ -13,9 +13,25 @@ import { waitEverywhere } from './waiting.ts';
 
 const CANCELLED = { ok: false, code: 'cancelled' } as const;
 
-export async function acquire(deps: RouterDeps, ask: Ask, caller: Caller): Promise<AcquireOutcome> {
-  const waitMs = (ask.request.waitSeconds ?? 0) * 1000;
+/** The outcome, and how to give back its lease when its crawler has hung up before it heard. */
+export type Acquired =
+  | Extract<AcquireOutcome, { readonly ok: false }>
+  | (Extract<AcquireOutcome, { readonly ok: true }> & { readonly giveBack: () => Promise<void> });
+
+export async function acquire(deps: RouterDeps, ask: Ask, caller: Caller): Promise<Acquired> {
   const attempts = new Attempts(deps, ask, caller);
+  const outcome = await acquireWith(deps, ask, caller, attempts);
+  if (!outcome.ok) return outcome;
+  return { ...outcome, giveBack: () => attempts.giveBack(outcome.lease.leaseID) };
+}
+
+async function acquireWith(
+  deps: RouterDeps,
+  ask: Ask,
+  caller: Caller,
+  attempts: Attempts,
+): Promise<AcquireOutcome> {
+  const waitMs = (ask.request.waitSeconds ?? 0) * 1000;
   if (waitMs === 0) return firstRound(deps, ask, caller, attempts);
   const { signal } = caller;
   if (signal?.aborted === true) return CANCELLED;
@@ -41,10 +57,8 @@ async function firstRound(
   attempts: Attempts,
 ): Promise<AcquireOutcome> {
   if (shards === 1) return attempts.acquire(0, 'first');
-  const { sessionKey } = request;
-  const key = idempotency?.key ?? (sessionKey && `${client}\n${sessionKey}`);
-  if (key !== undefined) {
-    return acquireKeyed({ shards, key, client, request, idempotency }, attempts);
+  if (idempotency !== undefined || request.sessionKey !== undefined) {
+    return acquireKeyed({ idempotency, client, request }, shards, attempts);
   }
   const start = Math.floor(random() * shards);
   const outcomes: AcquireOutcome[] = [];

@@ -91,17 +91,21 @@ export class Attempts {
   /** Gives back a lease that was granted beside the one that is answered. */
   decline(outcome: AcquireOutcome): void {
     // After `abandon` that is done for whatever was open then.
-    if (!outcome.ok || this.#isAbandoned) return;
-    const { leaseID } = outcome.lease;
+    if (outcome.ok && !this.#isAbandoned) {
+      this.#caller.waitUntil(this.giveBack(outcome.lease.leaseID));
+    }
+  }
+
+  /** Gives back a lease, if it is one that was granted to this very request. */
+  async giveBack(leaseID: string): Promise<void> {
     const shard = this.#made.get(leaseID);
-    // One of another request with the same key is that request's.
-    if (shard !== undefined) this.#caller.waitUntil(this.#release({ shard, leaseID }));
+    if (shard !== undefined) await this.#release({ shard, leaseID });
   }
 
   /** Gives back whatever comes of the questions that are still open. */
   abandon(): void {
     this.#isAbandoned = true;
-    for (const pending of this.#pending) this.#caller.waitUntil(this.#giveBack(pending));
+    for (const pending of this.#pending) this.#caller.waitUntil(this.#giveUp(pending));
     this.#pending.clear();
   }
 
@@ -129,11 +133,11 @@ export class Attempts {
     return reply.ok ? reply.value : reply;
   }
 
-  async #giveBack(pending: Pending): Promise<void> {
+  async #giveUp(pending: Pending): Promise<void> {
     await this.#release(pending);
     // A release that overtook its request found nothing; the lease is granted only now.
     const late = await pending.outcome.catch(() => undefined);
-    if (late?.ok === true && late.lease.leaseID === pending.leaseID) await this.#release(pending);
+    if (late?.ok === true) await this.giveBack(late.lease.leaseID);
   }
 
   async #release({ shard, leaseID }: Omit<Pending, 'outcome'>): Promise<void> {

@@ -50,7 +50,7 @@ export type CallRefusal =
 
 export type Outcome<Value> = { readonly ok: true; readonly value: Value } | CallRefusal;
 
-/** What a shard makes of a request for a lease. */
+/** What becomes of a request for a lease. */
 export type AcquireOutcome = AcquireResult | CallRefusal;
 
 export interface CallOptions<Op extends LedgerOp> {

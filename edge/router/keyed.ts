@@ -3,6 +3,9 @@
  * the shard that the key hashes to: it has the lease of an earlier request with the key, or
  * remembers that such a request went on to the others, which then are asked what they have of it.
  * Without home's word nothing is certain, so an unreachable home ends the request.
+ *
+ * One with both keys begins at the home of its session, where its proxy is likely to be; the home
+ * of its idempotency key is told before, so that it grants nothing when the request comes again.
  */
 import { shardOfKey } from '#edge/ledger/shards.ts';
 import type { FindCall, FindResult } from '#edge/object/rpc.ts';
@@ -11,25 +14,70 @@ import type { AcquireOutcome, Outcome } from './calls.ts';
 import { ringFrom } from './ring.ts';
 import { isFinal, verdictOf } from './verdict.ts';
 
-export interface KeyedAsk extends FindCall {
-  readonly shards: number;
-  /** What decides which shard is home. */
-  readonly key: string;
+export async function acquireKeyed(
+  ask: FindCall,
+  shards: number,
+  attempts: Attempts,
+): Promise<AcquireOutcome> {
+  const { keyHome, home } = homesOf(ask, shards);
+  const ring = ringFrom(home, shards);
+  if (keyHome !== undefined && keyHome !== home) {
+    const noted = await attempts.acquire(keyHome, 'note');
+    if (isRefused(noted, 'passed_on')) return lookAround(ask, ring, keyHome, attempts);
+    if (!isRefused(noted, 'noted')) return noted;
+  }
+  const atHome = await attempts.acquire(home, 'home');
+  if (atHome.ok || isFinal(atHome)) return atHome;
+  if (atHome.code === 'passed_on') {
+    // By the key, or by the session: then the key is not remembered yet.
+    const isUnsure = keyHome === home && ask.request.sessionKey !== undefined;
+    return lookAround(ask, ring, home, attempts, isUnsure);
+  }
+  if (atHome.code === 'too_many_requests' || 'uncertain' in atHome) return atHome;
+  // Home remembers by itself when it has no proxy; when it did not look for one, it is told to.
+  if (atHome.code !== 'no_match' && keyHome === home) {
+    const end = await note(home, attempts);
+    if (end !== undefined) return end;
+  }
+  return goOn(without(ring, home), attempts, [atHome]);
 }
 
-export async function acquireKeyed(ask: KeyedAsk, attempts: Attempts): Promise<AcquireOutcome> {
-  const { shards, key } = ask;
-  const home = shardOfKey(key, shards);
-  const atHome = await attempts.acquire(home, 'home');
-  if (isFinal(atHome)) return atHome;
-  // The others in an order that is the same for every request with the key.
-  const [, ...others] = ringFrom(home, shards);
-  if (!atHome.ok && atHome.code === 'passed_on') {
-    const found = await find(ask, others, attempts);
-    return 'outcome' in found ? found.outcome : goOn([...found.order, home], attempts, []);
-  }
-  if (!atHome.ok && (atHome.code === 'too_many_requests' || 'uncertain' in atHome)) return atHome;
-  return goOn(others, attempts, [atHome]);
+/** The homes of the idempotency key, and of the key that the request goes by. */
+function homesOf({ idempotency, client, request }: FindCall, shards: number) {
+  const { sessionKey } = request;
+  const keyHome = idempotency && shardOfKey(idempotency.key, shards);
+  const sessionHome =
+    sessionKey === undefined ? undefined : shardOfKey(`${client}\n${sessionKey}`, shards);
+  return { keyHome, home: sessionHome ?? keyHome ?? 0 };
+}
+
+/** After a home has passed the key on once before: asks for its lease, then all for a new one. */
+async function lookAround(
+  ask: FindCall,
+  ring: readonly number[],
+  home: number,
+  attempts: Attempts,
+  isUnsure = false,
+): Promise<AcquireOutcome> {
+  const found = await find(ask, without(ring, home), attempts);
+  if ('outcome' in found) return found.outcome;
+  const end = isUnsure ? await note(home, attempts) : undefined;
+  return end ?? goOn([...found.order, home], attempts, []);
+}
+
+/** Sees to it that home remembers the key; an outcome ends the request. */
+async function note(home: number, attempts: Attempts): Promise<AcquireOutcome | undefined> {
+  const outcome = await attempts.acquire(home, 'note');
+  const isNoted = isRefused(outcome, 'noted') || isRefused(outcome, 'passed_on');
+  return isNoted ? undefined : outcome;
+}
+
+function isRefused(outcome: AcquireOutcome, code: 'noted' | 'passed_on'): boolean {
+  return !outcome.ok && outcome.code === code;
+}
+
+function without(ring: readonly number[], shard: number): number[] {
+  return ring.filter((one) => one !== shard);
 }
 
 async function goOn(
@@ -49,7 +97,7 @@ async function goOn(
 
 /** What others have of the key: its lease, or in which order they should be asked for one. */
 async function find(
-  ask: KeyedAsk,
+  ask: FindCall,
   others: readonly number[],
   attempts: Attempts,
 ): Promise<{ readonly outcome: AcquireOutcome } | { readonly order: readonly number[] }> {

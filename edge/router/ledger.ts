@@ -14,16 +14,16 @@ import type {
 } from '#edge/object/rpc.ts';
 import type { ReportRequest, Stats } from '#shared/wire/lease.ts';
 import type { SyncRequest } from '#shared/wire/sync.ts';
-import { acquire } from './acquire.ts';
+import { type Acquired, acquire } from './acquire.ts';
 import type { Ask, Caller, RouterDeps } from './attempts.ts';
-import { type AcquireOutcome, type CallRefusal, callShard, type Outcome } from './calls.ts';
+import { type CallRefusal, callShard, type Outcome } from './calls.ts';
 import { clientAt } from './limits.ts';
 import { type SyncOutcome, sync } from './sync.ts';
 import { mergePages, mergeStats } from './views.ts';
 
 /** `client` is the name of the crawler's token; see `limits.ts`. */
 export interface Ledger {
-  acquire(ask: Ask, caller: Caller): Promise<AcquireOutcome>;
+  acquire(ask: Ask, caller: Caller): Promise<Acquired>;
   lease(id: string, client: string): Promise<LeaseResult | CallRefusal>;
   renew(
     id: string,
@@ -32,8 +32,6 @@ export interface Ledger {
   ): Promise<RenewResult | CallRefusal>;
   /** Undefined: it is over, whatever it was. */
   release(id: string): Promise<CallRefusal | undefined>;
-  /** Gives back a lease whose crawler had hung up before it heard of it. */
-  abandon(id: string): Promise<void>;
   report(id: string, report: ReportRequest, client: string): Promise<ReportResult | CallRefusal>;
   proxies(query: ProxyQuery, client: string): Promise<Outcome<ProxyPage>>;
   stats(client: string): Promise<Outcome<Stats>>;
@@ -87,10 +85,6 @@ export function createLedger(deps: RouterDeps): Ledger {
       // Without a client: giving back is never too much.
       const outcome = await callShard(deps, shard, 'release', { id });
       return outcome.ok ? undefined : outcome;
-    },
-    async abandon(id) {
-      const shard = shardOfLease(id);
-      if (shard !== undefined) await callShard(deps, shard, 'release', { id, abandoned: true });
     },
     async proxies(query, client) {
       const pages = await everywhere('proxies', query, client);

@@ -22,6 +22,7 @@ export function isFinal(outcome: AcquireOutcome): boolean {
     case 'too_many_leases':
     case 'too_many_requests':
     case 'passed_on':
+    case 'noted':
       return false;
   }
 }

@@ -133,12 +133,14 @@ const values = fc.oneof(
   fc.constantFrom(...STRANGE_NAMES.filter((name) => !name.includes('\u0000') && name !== '💥')),
 );
 
+const AGENTS = `alpha=${AGENT}\nbeta=agent-beta-secret`;
+
 /** The Worker as it is deployed, and one with four shards. */
 const EDGES: Readonly<Record<string, () => Send>> = {
   'one shard': () => send,
   'four shards': () =>
     edgeWith(
-      { DISCOVERY_TOKEN: CRAWLER, AGENT_TOKEN: AGENT, LEASE_SHARDS: '4' },
+      { DISCOVERY_TOKEN: CRAWLER, AGENT_TOKEN: AGENTS, LEASE_SHARDS: '4' },
       { clock: systemClock, random: Math.random },
     ).send,
 };
@@ -172,7 +174,8 @@ for (const [name, edge] of Object.entries(EDGES)) {
         ['/v1/leases', CRAWLER],
         [`/v1/leases/${leaseID}/renew`, CRAWLER],
         [`/v1/leases/${leaseID}/report`, CRAWLER],
-        ['/v1/agents/alpha/sync', AGENT],
+        // A cluster of its own: what is valid must not take the leases of the others away.
+        ['/v1/agents/beta/sync', 'agent-beta-secret'],
       ];
       const seen = new Set<number>();
       await fc.assert(

@@ -6,10 +6,10 @@ import type { InventoryEntry } from '#shared/wire/sync.ts';
 import { edgeWith } from './edge-app.ts';
 import { AGENT, type Answer, CRAWLER, entry, type RequestOptions } from './requests.ts';
 
-function edgeOf(shards: number) {
+function edgeOf(shards: number, vars: Readonly<Record<string, string>> = {}) {
   let at = 0;
   const { send } = edgeWith(
-    { DISCOVERY_TOKEN: CRAWLER, AGENT_TOKEN: AGENT, LEASE_SHARDS: String(shards) },
+    { DISCOVERY_TOKEN: CRAWLER, AGENT_TOKEN: AGENT, LEASE_SHARDS: String(shards), ...vars },
     // Every request starts at another shard.
     { clock: systemClock, random: () => (at++ % shards) / shards },
   );
@@ -107,6 +107,43 @@ describe('four shards', () => {
       await edge.send('DELETE', `/v1/leases/${first.body.leaseID}`);
       for (let round = 0; round < 3; round++) await edge.lease();
       expect(proxyOf(await edge.lease({ sessionKey }))).toBe(proxyOf(first));
+    }
+  });
+
+  it('keep a session on its proxy when every request has an idempotency key as well', async () => {
+    const edge = edgeOf(4);
+    await edge.sync('full', fleet(12, { maxLeases: 100 }));
+    for (const sessionKey of ['a', 'b', 'c', 'd']) {
+      const names = new Set<string | undefined>();
+      for (let round = 0; round < 6; round++) {
+        const headers = { 'idempotency-key': `${sessionKey}-${round}` };
+        const first = await edge.lease({ sessionKey }, headers);
+        const again = await edge.lease({ sessionKey }, headers);
+        expect(again.body.leaseID).toBe(first.body.leaseID);
+        const other = await edge.lease({ sessionKey: 'other' }, headers);
+        expect(other).toMatchObject({ status: 422 });
+        names.add(proxyOf(first));
+      }
+      expect(names.size).toBe(1);
+    }
+  });
+
+  it('grant one lease per key, also when its home had given the client enough', async () => {
+    const edge = edgeOf(4, { CLIENT_LIMITS: 'default leases=4' });
+    await edge.sync('full', fleet(40));
+    const release = (one: Answer | undefined) =>
+      edge.send('DELETE', `/v1/leases/${one?.body.leaseID}`);
+    for (let index = 0; index < 8; index++) {
+      const held: Answer[] = [];
+      for (let round = 0; round < 4; round++) held.push(await edge.lease());
+      expect(await edge.lease()).toMatchObject({ status: 429 });
+      // Room in one shard, which is not the home of most keys; then in all of them.
+      await release(held[index % 4]);
+      const headers = { 'idempotency-key': `key-${index}` };
+      const first = await edge.lease({}, headers);
+      for (const one of held) await release(one);
+      expect((await edge.lease({}, headers)).body.leaseID).toBe(first.body.leaseID);
+      await release(first);
     }
   });
 

@@ -216,8 +216,8 @@ export class Ledger {
     return this.commit(this.book.renew(id, ttlSeconds, this.nowMs));
   }
 
-  release(id: string): void {
-    this.commit(this.book.release(id, this.nowMs));
+  release(id: string, abandoned = false): void {
+    this.commit(this.book.release(id, abandoned, this.nowMs));
   }
 
   report(id: string, report: ReportRequest) {

@@ -79,6 +79,35 @@ describe('a request with an idempotency key', () => {
   });
 });
 
+describe('a lease that its first crawler has abandoned', () => {
+  it('is given back', () => {
+    const ledger = ledgerOf(entry('a'));
+    const { leaseID } = ledger.granted({}, key());
+    ledger.release(leaseID, true);
+    expect(ledger.get(leaseID)).toMatchObject({ ok: false });
+  });
+
+  it('stays with those who repeated the request', () => {
+    const ledger = ledgerOf(entry('a', { maxLeases: 1 }));
+    const { leaseID } = ledger.granted({}, key());
+    ledger.granted({}, key());
+    ledger.release(leaseID, true);
+    expect(ledger.get(leaseID)).toMatchObject({ ok: true });
+    ledger.release(leaseID);
+    expect(ledger.get(leaseID)).toMatchObject({ ok: false });
+  });
+
+  it('stays with those who waited with it', () => {
+    const ledger = ledgerOf(entry('a', { maxLeases: 1 }));
+    const holder = ledger.granted();
+    ledger.queue('one', {}, key());
+    ledger.queue('two', {}, key());
+    ledger.release(holder.leaseID);
+    ledger.release('two', true);
+    expect(ledger.get('two')).toMatchObject({ ok: true });
+  });
+});
+
 describe('a request that is made again under its own id', () => {
   it('gets the lease that it has', () => {
     const ledger = ledgerOf(entry('a'));
@@ -128,6 +157,15 @@ describe('a shard that could not grant a request with a key', () => {
     ledger.advance(3600);
     ledger.sweep();
     expect(ledger.store.snapshot().passed).toEqual([]);
+  });
+
+  it('is told so by a request that begins elsewhere, and has what it granted before', () => {
+    const ledger = ledgerOf(entry('a'));
+    const note = () => ledger.acquire({}, { ...key(), place: 'note' });
+    expect(note()).toEqual({ ok: false, code: 'noted' });
+    expect(note()).toEqual({ ok: false, code: 'passed_on' });
+    const lease = ledger.granted({}, { ...key(), place: 'further' });
+    expect(note()).toEqual({ ok: true, lease });
   });
 
   it('shows what it has to those who look', () => {

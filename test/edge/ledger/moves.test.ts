@@ -43,7 +43,7 @@ describe('a proxy that moves to another shard', () => {
     old.resize(2);
     expect(old.sync('c', { ...full, upserts: [stays] })).toMatchObject({
       code: 'reshape',
-      from: 1,
+      from: 2,
     });
     expect(old.sync('c', { kind: 'heartbeat' })).toMatchObject({ code: 'resync_required' });
   });
@@ -79,12 +79,25 @@ describe('a proxy that moves to another shard', () => {
     move(world);
     for (let left = 3 - mine.length; left > 0; left--) young.granted();
     for (const { leaseID } of mine) old.release(leaseID);
-    expect(young.book.heldElsewhere('c')).toEqual(new Map([[0, [proxy.uid]]]));
-    const counts = old.book.held('c', [proxy.uid], old.nowMs);
+    const instances = { [proxy.uid]: proxy.instance };
+    expect(young.book.heldElsewhere('c')).toEqual(new Map([[0, instances]]));
+    const counts = old.book.held('c', instances, old.nowMs);
     expect(counts).toEqual({ [proxy.uid]: 0 });
     young.commit(young.book.setHeld('c', 0, counts, young.nowMs));
     young.granted();
     expect(young.book.heldElsewhere('c').size).toBe(0);
+  });
+
+  it('owes nothing to leases on a machine that is no more', () => {
+    const world = divided();
+    const { old, young, proxy, mine } = world;
+    const replaced = { ...proxy, instance: 'other' };
+    move({ ...world, proxy: replaced });
+    expect(mine.length).toBeGreaterThan(0);
+    expect(young.book.heldElsewhere('c').size).toBe(0);
+    const instances = { [proxy.uid]: 'other' };
+    expect(old.book.held('c', instances, old.nowMs)).toEqual({ [proxy.uid]: 0 });
+    for (let at = 0; at < 3; at++) young.granted();
   });
 
   it('believes no answer that is older than another one', () => {
@@ -151,7 +164,7 @@ describe('a proxy that moves to another shard', () => {
     move(world);
     const lease = young.granted();
     const leftover = young.commit(young.book.reshape('c', 1, young.nowMs));
-    expect(leftover.leases).toEqual({ [proxy.uid]: 1 });
+    expect(leftover.leases).toEqual({ [proxy.uid]: { instance: proxy.instance, leases: 1 } });
     old.commit(old.book.reshape('c', 1, old.nowMs));
     old.resize(1);
     const handover = {

@@ -19,6 +19,12 @@ const HOME = shardOfKey(KEY, SHARDS);
 /** The shards behind home, in the order of the ring. */
 const [NEXT = 0, SECOND = 0, THIRD = 0] = [1, 2, 3].map((step) => (HOME + step) % SHARDS);
 
+/** A session key of the client whose home is this shard. */
+function sessionAt(shard: number): string | undefined {
+  const keys = Array.from({ length: 100 }, (_, index) => `cart-${index}`);
+  return keys.find((key) => shardOfKey(`shop\n${key}`, SHARDS) === shard);
+}
+
 interface Shards {
   readonly home?: AcquireResult | Error;
   readonly further?: Readonly<Record<number, AcquireResult>>;
@@ -100,11 +106,52 @@ describe('a request with a key and several shards', () => {
   });
 });
 
+describe('a request that home did not look for a proxy for', () => {
+  const tooMany: AcquireResult = { ok: false, code: 'too_many_leases', retryAfterSeconds: 9 };
+
+  function withNote(note: AcquireResult, request = {}, home: AcquireResult = tooMany) {
+    const { ledger, caller, trace } = fakeLedger(
+      {
+        acquire: ({ place, leaseID }) => {
+          if (place === 'note') return note;
+          return place === 'home' ? home : granted(leaseID);
+        },
+        find: () => ({}),
+      },
+      { shards: SHARDS },
+    );
+    return { result: ledger.acquire({ ...IDEMPOTENT, request }, caller), trace };
+  }
+
+  it('goes on when home has been told to remember that', async () => {
+    for (const code of ['noted', 'passed_on'] as const) {
+      const { result, trace } = withNote({ ok: false, code });
+      expect(await result).toMatchObject({ ok: true });
+      const calls = [`${HOME} home`, `${HOME} note`, `${NEXT} further`];
+      expect(trace()).toEqual(calls.map((call) => `acquire@${call}`));
+    }
+  });
+
+  it('ends when home cannot, or has its lease by now', async () => {
+    const full: AcquireResult = { ok: false, code: 'overloaded', reason: 'too many keys' };
+    for (const answer of [full, granted(`${HOME}.x`)]) {
+      expect(await withNote(answer).result).toMatchObject(answer);
+    }
+  });
+
+  it('is noted, too, when it may have been its session that home passed on', async () => {
+    const sessionKey = sessionAt(HOME);
+    const { result, trace } = withNote({ ok: false, code: 'noted' }, { sessionKey }, PASSED_ON);
+    expect(await result).toMatchObject({ ok: true });
+    expect(trace().slice(-2)).toEqual([`acquire@${HOME} note`, `acquire@${NEXT} further`]);
+  });
+});
+
 describe('a request that went on from home once before', () => {
   it('gets the lease that another shard has of its key', async () => {
     const lease = leaseOf(`${THIRD}.x`);
     const { ledger, caller, trace } = keyed({ home: PASSED_ON, found: { [THIRD]: { lease } } });
-    expect(await ledger.acquire(IDEMPOTENT, caller)).toEqual({ ok: true, lease });
+    expect(await ledger.acquire(IDEMPOTENT, caller)).toMatchObject({ ok: true, lease });
     const finds = [NEXT, SECOND, THIRD].map((shard) => `find@${shard}`);
     expect(trace()).toEqual([`acquire@${HOME} home`, ...finds]);
   });
@@ -136,5 +183,46 @@ describe('a request that went on from home once before', () => {
     const { ledger, caller } = keyed({ home: PASSED_ON, unreachable: 0, further: {} });
     const result = await ledger.acquire({ request: { sessionKey } }, caller);
     expect(result).toMatchObject({ ok: true });
+  });
+});
+
+describe('a request with both keys and several shards', () => {
+  const sessionKey = sessionAt(SECOND);
+  const both = { ...IDEMPOTENT, request: { sessionKey } };
+  const noted: AcquireResult = { ok: false, code: 'noted' };
+
+  function withNote(note: AcquireResult, found: Shards['found'] = {}) {
+    return fakeLedger(
+      {
+        acquire: ({ place, leaseID }) => (place === 'note' ? note : granted(leaseID)),
+        find: (_, shard) => found[shard] ?? {},
+      },
+      { shards: SHARDS },
+    );
+  }
+
+  it('goes to the home of its session, after the home of its key has noted it', async () => {
+    const { ledger, caller, trace } = withNote(noted);
+    expect(await ledger.acquire(both, caller)).toMatchObject({ ok: true });
+    expect(trace()).toEqual([`acquire@${HOME} note`, `acquire@${SECOND} home`]);
+  });
+
+  it('ends at the home of its key with a lease, a mismatch, or what keeps it from noting', async () => {
+    const mismatch: AcquireResult = { ok: false, code: 'idempotency_mismatch' };
+    const overloaded: AcquireResult = { ok: false, code: 'overloaded', reason: 'too many keys' };
+    for (const answer of [granted(`${HOME}.x`), mismatch, overloaded]) {
+      const { ledger, caller, trace } = withNote(answer);
+      expect(await ledger.acquire(both, caller)).toMatchObject(answer);
+      expect(trace()).toHaveLength(1);
+    }
+  });
+
+  it('looks for its lease everywhere when it was noted before', async () => {
+    const lease = leaseOf(`${NEXT}.x`);
+    const again = withNote(PASSED_ON, { [NEXT]: { lease } });
+    expect(await again.ledger.acquire(both, again.caller)).toMatchObject({ ok: true, lease });
+    const lost = withNote(PASSED_ON);
+    expect(await lost.ledger.acquire(both, lost.caller)).toMatchObject({ ok: true });
+    expect(lost.trace().at(-1)).toBe(`acquire@${SECOND} further`);
   });
 });

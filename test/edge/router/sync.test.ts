@@ -32,6 +32,8 @@ function accepted(response: Partial<SyncResponse> = {}, beat = false): SyncResul
   return { ok: true, beat, response: { ...empty, ...response } };
 }
 
+const held = (leases: number) => ({ instance: 'machine', leases });
+
 type Answers = (shard: number, call: SyncCall) => SyncResult;
 
 function synced(answer: Answers, shards = SHARDS) {
@@ -39,7 +41,7 @@ function synced(answer: Answers, shards = SHARDS) {
     {
       sync: (call, shard) => answer(shard, call),
       reshape: (_, shard) => ({
-        leases: { [uidOf(0)]: shard, [uidOf(2)]: 5 },
+        leases: { [uidOf(0)]: held(shard), [uidOf(2)]: held(5) },
         lastToken: shard * 10,
       }),
     },
@@ -171,7 +173,7 @@ describe('a change of the number of shards', () => {
       [
         2,
         {
-          leftovers: [0, 1, 3, 4, 5].map((shard) => ({ shard, leases: { [uidOf(2)]: 5 } })),
+          leftovers: [0, 1, 3, 4, 5].map((shard) => ({ shard, leases: { [uidOf(2)]: held(5) } })),
           tokenFloor: 50,
         },
       ],
@@ -179,7 +181,10 @@ describe('a change of the number of shards', () => {
       [
         0,
         {
-          leftovers: [1, 2, 3, 4, 5].map((shard) => ({ shard, leases: { [uidOf(0)]: shard } })),
+          leftovers: [1, 2, 3, 4, 5].map((shard) => ({
+            shard,
+            leases: { [uidOf(0)]: held(shard) },
+          })),
           tokenFloor: 50,
         },
       ],

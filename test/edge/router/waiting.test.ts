@@ -96,6 +96,25 @@ describe('a request that waits', () => {
   });
 });
 
+describe('a crawler that turns out to be gone when it is answered', () => {
+  it('gives its lease back', async () => {
+    const { ledger, caller, asked } = fakeLedger({
+      acquire: ({ leaseID }) => granted(leaseID),
+      release: () => undefined,
+    });
+    const result = await ledger.acquire(WAITS, caller);
+    if (result.ok) await result.giveBack();
+    expect(asked.at(-1)).toMatchObject({ op: 'release', args: { id: '0.t0', abandoned: true } });
+  });
+
+  it('leaves alone what another request with its key was granted', async () => {
+    const { ledger, caller, trace } = fakeLedger({ acquire: () => granted('0.other') });
+    const result = await ledger.acquire(WAITS, caller);
+    if (result.ok) await result.giveBack();
+    expect(trace()).toEqual(['acquire@0 first']);
+  });
+});
+
 describe('a crawler that hangs up', () => {
   for (const shards of [1, 3]) {
     it(`leaves the queue of each of ${shards} shards`, async () => {

@@ -1,5 +1,26 @@
 import { describe, expect, it } from 'vitest';
 import { createLeaseClient } from '#shared/client/lease-client.ts';
+import { FakeClock } from '#test/fakes/clock.ts';
+
+const LEASE = {
+  leaseID: '0.x',
+  token: 1,
+  proxy: {
+    cluster: 'alpha',
+    namespace: 'crawl',
+    name: 'a',
+    host: 'a.example',
+    port: 3128,
+    protocol: 'http',
+    url: 'http://a.example:3128',
+    attributes: {},
+  },
+  ttlSeconds: 300,
+  expiresAt: '2026-01-01T00:05:00.000Z',
+  expiresInMs: 300_000,
+};
+
+const keyOf = (sent: Sent | undefined) => new Headers(sent?.init.headers).get('idempotency-key');
 
 interface Sent {
   readonly url: string;
@@ -9,7 +30,9 @@ interface Sent {
 /** A client whose requests are kept and answered with `response`. */
 function clientOf(response: () => Response | Promise<Response>, timeoutMs?: number) {
   const sent: Sent[] = [];
+  const clock = new FakeClock();
   const client = createLeaseClient({
+    clock,
     baseUrl: 'http://127.0.0.1:8787//',
     token: 'secret-token',
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
@@ -19,7 +42,7 @@ function clientOf(response: () => Response | Promise<Response>, timeoutMs?: numb
       return Promise.race([response(), rejectionOf(init.signal)]);
     },
   });
-  return { client, sent };
+  return { client, sent, clock };
 }
 
 function rejectionOf(signal: AbortSignal | null | undefined): Promise<never> {
@@ -66,6 +89,62 @@ describe('the lease client', () => {
     const asking = client.acquire({}, abort.signal);
     abort.abort(new Error('no longer needed'));
     await expect(asking).rejects.toThrow('no longer needed');
+  });
+
+  it('gives each acquire a key of its own, unless it is given one', async () => {
+    const { client, sent } = clientOf(() => Response.json(LEASE, { status: 201 }));
+    for (const key of [undefined, undefined, 'order-7']) {
+      expect(await client.acquire({}, undefined, key)).toMatchObject({ leaseID: '0.x' });
+    }
+    const keys = sent.map(keyOf);
+    expect(keys[2]).toBe('order-7');
+    expect(new Set(keys).size).toBe(3);
+  });
+
+  it('sends an acquire whose answer was lost once more, with the same key', async () => {
+    const lost = () => Promise.reject(new TypeError('fetch failed'));
+    const answers = [lost, () => Response.json(LEASE, { status: 201 })];
+    const { client, sent, clock } = clientOf(() => (answers.shift() ?? lost)());
+    const leasing = client.acquire({ ttlSeconds: 9 });
+    await clock.advance(250);
+    expect(await leasing).toMatchObject({ leaseID: '0.x' });
+    expect(sent).toHaveLength(2);
+    expect(keyOf(sent[0])).toBe(keyOf(sent[1]));
+    const failing = clientOf(lost);
+    const failed = failing.client.acquire().catch((error: unknown) => error);
+    await failing.clock.advance(1_000);
+    expect(await failed).toBeInstanceOf(TypeError);
+    expect(failing.sent).toHaveLength(2);
+  });
+
+  it('comes again after the time that a 503 names, and never after another refusal', async () => {
+    const refusal = (error: string, status: number) => () =>
+      Response.json({ error, message: 'm', requestId: 'r', retryAfterSeconds: 2 }, { status });
+    const answers = [refusal('overloaded', 503), () => Response.json(LEASE, { status: 201 })];
+    const { client, sent, clock } = clientOf(() => (answers.shift() ?? refusal('internal', 500))());
+    const leasing = client.acquire();
+    await clock.advance(1_999);
+    expect(sent).toHaveLength(1);
+    await clock.advance(1);
+    expect(await leasing).toMatchObject({ leaseID: '0.x' });
+    for (const [code, status] of [
+      ['no_match', 409],
+      ['too_many_leases', 429],
+      ['internal', 500],
+    ] as const) {
+      const other = clientOf(refusal(code, status));
+      await expect(other.client.acquire()).rejects.toMatchObject({ code });
+      expect(other.sent).toHaveLength(1);
+    }
+  });
+
+  it('gives a request that waits so much more time', async () => {
+    const { client } = clientOf(() => new Promise<Response>(() => {}), 20);
+    const startedMs = performance.now();
+    await expect(client.acquire({ waitSeconds: 0.1 })).rejects.toMatchObject({
+      name: 'TimeoutError',
+    });
+    expect(performance.now() - startedMs).toBeGreaterThan(110);
   });
 
   it('never has the token in an error', async () => {
