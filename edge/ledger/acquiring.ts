@@ -257,7 +257,7 @@ export class Acquiring {
   }
 
   #grant(proxy: ProxyRecord, terms: AcquireTerms, id: string, nowMs: number) {
-    const { leases, selection, sessions, passed, shard } = this.#deps;
+    const { leases, selection, sessions, shard } = this.#deps;
     const { idempotency, session, ttlSeconds, wish, client } = terms;
     const token = nextToken(this.#lastToken, nowMs, shard);
     this.#lastToken = token;
@@ -277,7 +277,6 @@ export class Acquiring {
     selection.used(proxy);
     const changes: Change[] = [change];
     if (session !== undefined) changes.push(...sessions.bind(session, proxy, token));
-    if (idempotency !== undefined) changes.push(...passed.delete(idempotency.key));
     return { lease, changes };
   }
 

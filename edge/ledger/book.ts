@@ -297,6 +297,10 @@ export class Book {
     return this.#cooldowns.rowsOf(egresses);
   }
 
+  get hasPendingCooldowns(): boolean {
+    return this.#cooldowns.pendingCount > 0;
+  }
+
   /** Cooldowns that other shards must still be told of. */
   pendingCooldowns(): readonly CooldownRow[] {
     return this.#cooldowns.pending();

@@ -27,6 +27,12 @@ export interface AcquireCall {
    * nothing but remembers, as `home` does, that the request went on, and answers `noted`.
    */
   readonly place: 'first' | 'home' | 'further' | 'note';
+  /**
+   * Asks the shard that the idempotency key hashes to: it decides about the key alone, so that of
+   * requests with one key the next begins when this one has ended. Unless it grants, the caller
+   * tells with `settle` that it has; for so long it is waited for at most.
+   */
+  readonly arbitrateMs?: number;
 }
 
 export interface Idempotency {

@@ -39,6 +39,7 @@ export class Cooldowns {
   /** Of those that rest. */
   readonly #ends = new Deadlines<Cooldown>();
   readonly #forgetting = new Deadlines<Cooldown>();
+  readonly #pending = new Set<Cooldown>();
 
   constructor(rules: Rules, rows: readonly CooldownRow[], onRest: OnRest) {
     this.#rules = rules;
@@ -125,11 +126,14 @@ export class Cooldowns {
     });
   }
 
-  /** Rows that the other shards have not all heard of. */
+  /** How many rows the other shards have not all heard of. */
+  get pendingCount(): number {
+    return this.#pending.size;
+  }
+
+  /** Those rows. */
   pending(): CooldownRow[] {
-    return [...this.#byEgress.values()].flatMap((targets) =>
-      [...targets.values()].flatMap(({ row }) => (row.pending ? [row] : [])),
-    );
+    return [...this.#pending].map(({ row }) => row);
   }
 
   /** A success of a lease granted after the cooldown ended: the next offence is a first one. */
@@ -191,6 +195,8 @@ export class Cooldowns {
     const cooldown = targets.get(row.target) ?? { row, isResting: true };
     cooldown.row = row;
     cooldown.isResting = true;
+    if (row.pending) this.#pending.add(cooldown);
+    else this.#pending.delete(cooldown);
     targets.set(row.target, cooldown);
     this.#ends.set(cooldown, row.untilMs);
     this.#forgetting.set(cooldown, row.untilMs + this.#rules.maxCooldownMs);
@@ -222,6 +228,7 @@ export class Cooldowns {
     const { egress, target } = cooldown.row;
     this.#forgetting.delete(cooldown);
     this.#ends.delete(cooldown);
+    this.#pending.delete(cooldown);
     const targets = this.#byEgress.get(egress);
     targets?.delete(target);
     if (targets?.size === 0) this.#byEgress.delete(egress);

@@ -35,6 +35,7 @@ export class Inventory {
   /** When each cluster becomes stale, if its agent stays silent. */
   readonly #staleness = new Deadlines<Cluster>();
   #size = 0;
+  #length = 0;
   /** All proxies in the order of listings; made when asked for, dropped when names change. */
   #ordered: readonly ProxyRecord[] | undefined;
 
@@ -54,6 +55,11 @@ export class Inventory {
   /** Number of proxies. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Length of all entries as JSON. */
+  get length(): number {
+    return this.#length;
   }
 
   get clusters(): ReadonlyMap<string, Cluster> {
@@ -151,6 +157,7 @@ export class Inventory {
     const changes = this.#hooks.removed(proxy);
     cluster.proxies.delete(entry.uid);
     this.#size--;
+    this.#length -= proxy.length;
     this.#ordered = undefined;
     return [...changes, { kind: 'delete-proxy', cluster: cluster.name, uid: entry.uid }];
   }
@@ -191,6 +198,7 @@ export class Inventory {
     const proxy: ProxyRecord = {
       cluster,
       entry,
+      length: lengthOf(entry),
       egresses: [],
       leases: new Set(),
       held,
@@ -201,6 +209,7 @@ export class Inventory {
     };
     cluster.proxies.set(entry.uid, proxy);
     this.#size++;
+    this.#length += proxy.length;
     this.#ordered = undefined;
     this.#hooks.added(proxy);
   }
@@ -218,6 +227,8 @@ export class Inventory {
     const isSame = JSON.stringify(entry) === JSON.stringify(before);
     if (isSame && held === undefined) return changes;
     proxy.entry = entry;
+    this.#length += lengthOf(entry) - proxy.length;
+    proxy.length = lengthOf(entry);
     // What other shards hold is of the machine that is no more.
     proxy.held = held ?? (replaced ? [] : proxy.held);
     if (entry.namespace !== before.namespace || entry.name !== before.name) {
@@ -226,6 +237,11 @@ export class Inventory {
     this.#hooks.changed(proxy, before);
     return [...changes, putProxy({ cluster: proxy.cluster.name, entry, held: proxy.held })];
   }
+}
+
+/** Length of an entry as JSON. */
+export function lengthOf(entry: InventoryEntry): number {
+  return JSON.stringify(entry).length;
 }
 
 /** Leases on an earlier machine do not count: it is gone, and they with it. */

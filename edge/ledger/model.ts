@@ -6,7 +6,9 @@
 import type { InventoryEntry } from '#shared/wire/sync.ts';
 
 /** Proxies that one shard takes; `docs/cost.md` has what they and their leases weigh. */
-export const PROXIES_MAX = 25_000;
+export const PROXIES_MAX = 30_000;
+/** Length of all their entries together as JSON: some have many attributes, and memory is bounded. */
+export const ENTRIES_LENGTH_MAX = 30_000_000;
 /** Clusters that push their inventory to one ledger. */
 export const CLUSTERS_MAX = 1_000;
 /** Leases that a shard remembers at once, ended ones included. */
@@ -168,6 +170,8 @@ export interface Lease {
 export interface ProxyRecord {
   readonly cluster: Cluster;
   entry: InventoryEntry;
+  /** Of the entry as JSON. */
+  length: number;
   /** See `egress.ts`; follows from the entry. */
   egresses: readonly string[];
   /** Live leases only. */

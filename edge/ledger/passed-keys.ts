@@ -24,12 +24,6 @@ export class PassedKeys {
     return [{ kind: 'put-passed', row: { key, untilMs } }];
   }
 
-  delete(key: string): Change[] {
-    if (!this.has(key)) return [];
-    this.#forgetting.delete(key);
-    return [{ kind: 'delete-passed', key }];
-  }
-
   sweep(nowMs: number, rowsMax: number): Change[] {
     const changes: Change[] = [];
     while (changes.length < rowsMax) {

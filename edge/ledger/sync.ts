@@ -11,12 +11,13 @@
  * that concern them, and now and then one that does not, lest they think that the agent is silent.
  */
 import { HEARTBEAT_INTERVAL_MS, type InventoryEntry, type SyncRequest } from '#shared/wire/sync.ts';
-import type { Inventory } from './inventory.ts';
+import { type Inventory, lengthOf } from './inventory.ts';
 import {
   type AgentRow,
   type Change,
   CLUSTERS_MAX,
   type Cluster,
+  ENTRIES_LENGTH_MAX,
   type Handover,
   PROXIES_MAX,
 } from './model.ts';
@@ -70,7 +71,7 @@ export class Syncs {
       return { ok: false, code: 'stale_term', term: agent.term, changes: [] };
     }
     if (agent === undefined && this.#inventory.clusters.size >= CLUSTERS_MAX) {
-      return refuse('inventory_full', `at most ${CLUSTERS_MAX} clusters fit`);
+      return refuse(`at most ${CLUSTERS_MAX} clusters fit`);
     }
     const resumes = agent?.session === request.session && agent.term === request.term;
     if (resumes && request.seq <= agent.seq) return accept(agent.seq, []);
@@ -110,9 +111,10 @@ export class Syncs {
       return this.#resync(cluster, part.request, reason);
     }
     const entries = [...staged.entries, ...upserts];
-    if (this.#overflows(cluster, entries)) {
+    const full = this.#fault(this.#inventory.clusters.get(cluster), entries, 'instead');
+    if (full !== undefined) {
       this.#staging.delete(cluster);
-      return refuse('inventory_full', FULL);
+      return refuse(full);
     }
     if (page.index === page.of - 1) {
       const outcome = this.#replace(cluster, part, entries, nowMs);
@@ -147,8 +149,10 @@ export class Syncs {
     entries: readonly InventoryEntry[],
     nowMs: number,
   ): SyncOutcome {
-    if (this.#overflows(name, entries)) return refuse('inventory_full', FULL);
-    const before = this.#inventory.clusters.get(name)?.agent;
+    const known = this.#inventory.clusters.get(name);
+    const full = this.#fault(known, entries, 'instead');
+    if (full !== undefined) return refuse(full);
+    const before = known?.agent;
     const adopted = before?.shards ?? 0;
     const mostShards = Math.max(before?.mostShards ?? 1, shards);
     const isDividedAnew = adopted === 0 ? this.#shard > 0 : adopted !== shards;
@@ -172,10 +176,8 @@ export class Syncs {
       this.#inventory.heard(cluster, beat);
       return accept(beat.seq, []);
     }
-    const added = request.upserts.filter((entry) => !cluster.proxies.has(entry.uid));
-    if (this.#inventory.size + added.length > PROXIES_MAX && added.length > 0) {
-      return refuse('inventory_full', FULL);
-    }
+    const full = this.#fault(cluster, request.upserts, 'beside');
+    if (full !== undefined) return refuse(full);
     const put = this.#inventory.putAgent({ ...beat, basis: beat.seq });
     const merged = this.#inventory.merge(cluster, request.upserts, request.removes);
     return accept(beat.seq, [put, ...merged]);
@@ -193,10 +195,31 @@ export class Syncs {
     return [this.#inventory.putAgent({ ...agent, ...fence })];
   }
 
-  /** Whether the entries are too many in place of those that the cluster has now. */
-  #overflows(name: string, entries: readonly InventoryEntry[]): boolean {
-    const added = entries.length - (this.#inventory.clusters.get(name)?.proxies.size ?? 0);
-    return added > 0 && this.#inventory.size + added > PROXIES_MAX;
+  /** Why the entries do not fit, `beside` those that the cluster has or in the place of them. */
+  #fault(
+    cluster: Cluster | undefined,
+    entries: readonly InventoryEntry[],
+    how: 'beside' | 'instead',
+  ): string | undefined {
+    const { size, length } = this.#inventory;
+    let [more, longer] = [0, 0];
+    for (const entry of entries) {
+      const known = how === 'beside' ? cluster?.proxies.get(entry.uid) : undefined;
+      more += known === undefined ? 1 : 0;
+      longer += lengthOf(entry) - (known?.length ?? 0);
+    }
+    if (how === 'instead') {
+      for (const proxy of cluster?.proxies.values() ?? []) {
+        more--;
+        longer -= proxy.length;
+      }
+    }
+    // What becomes less is always taken.
+    if (more > 0 && size + more > PROXIES_MAX) return `at most ${PROXIES_MAX} proxies ${REMEDY}`;
+    if (longer > 0 && length + longer > ENTRIES_LENGTH_MAX) {
+      return `at most ${ENTRIES_LENGTH_MAX} characters of proxies ${REMEDY}`;
+    }
+    return undefined;
   }
 
   #cluster(name: string): Cluster {
@@ -206,12 +229,12 @@ export class Syncs {
   }
 }
 
-const FULL = `at most ${PROXIES_MAX} proxies fit in a shard; raise LEASE_SHARDS`;
+const REMEDY = 'fit in a shard; raise LEASE_SHARDS';
 
 function accept(acceptedSeq: number, changes: readonly Change[]): SyncOutcome {
   return { ok: true, acceptedSeq, changes };
 }
 
-function refuse(code: 'inventory_full', reason: string): SyncOutcome {
-  return { ok: false, code, reason, changes: [] };
+function refuse(reason: string): SyncOutcome {
+  return { ok: false, code: 'inventory_full', reason, changes: [] };
 }

@@ -16,6 +16,7 @@ import type { AcquireResult } from '#edge/ledger/results.ts';
 import { type Rules, rulesSchema } from '#edge/ledger/rules.ts';
 import { systemClock, type Timer } from '#shared/clock.ts';
 import { GroupCommit } from './group-commit.ts';
+import { KeyLocks } from './key-locks.ts';
 import { migrate } from './migrations.ts';
 import { Peers } from './peers.ts';
 import { readSnapshot } from './rows.ts';
@@ -35,6 +36,8 @@ import { writeChange } from './statements.ts';
 const SWEEP_ROWS_MAX = 1_000;
 /** Time between two runs of the alarm, so that each finds more than one row. */
 const SWEEP_INTERVAL_MS = 60_000;
+/** When a shard that died with news for others is woken, if nothing wakes it before. */
+const PUSH_AGAIN_MS = 500;
 
 interface LedgerEnv {
   readonly LEDGER: { getByName(name: string): LedgerRpc };
@@ -59,6 +62,7 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
   readonly #commits: GroupCommit;
   readonly #peers: Peers;
   readonly #handlers: Handlers;
+  readonly #locks = new KeyLocks(systemClock);
   /** Requests in the queue, by the id that each was made with. */
   readonly #queued = new Map<string, PromiseWithResolvers<AcquireResult>>();
   #book: Book;
@@ -94,7 +98,7 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
     ctx.blockConcurrencyWhile(async () => {
       this.#alarmMs = (await ctx.storage.getAlarm()) ?? undefined;
     });
-    if (this.#book.pendingCooldowns().length > 0) ctx.waitUntil(this.#peers.push());
+    if (this.#book.hasPendingCooldowns) ctx.waitUntil(this.#peers.push());
   }
 
   async call<Op extends LedgerOp>(call: Call<Op>): Promise<Reply<Op>> {
@@ -117,7 +121,7 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
     this.#alarmMs = undefined;
     try {
       await this.#mutate((book, nowMs) => book.sweep(nowMs, SWEEP_ROWS_MAX));
-      if (this.#book.pendingCooldowns().length > 0) await this.#peers.push();
+      if (this.#book.hasPendingCooldowns) await this.#peers.push();
       this.#armAlarm(systemClock.now());
     } catch (error) {
       logError('sweep failed', error);
@@ -127,7 +131,11 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
 
   #handle(): Handlers {
     return {
-      acquire: (call, client) => this.#acquire(call, client),
+      acquire: (call, client) => this.#arbitrate(call, client),
+      settle: async ({ key, id }) => {
+        this.#locks.release(key, id);
+        return undefined;
+      },
       find: (call) => this.#look((book, nowMs) => book.find(call, nowMs)),
       lease: ({ id }) => this.#look((book, nowMs) => book.lease(id, nowMs)),
       renew: async ({ id, ttlSeconds }) => {
@@ -153,6 +161,23 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
       forgive: (successes) => this.#mutate((book, nowMs) => book.forgive(successes, nowMs)),
       cooldowns: (egresses) => this.#look((book, nowMs) => book.cooldownsOf(egresses, nowMs)),
     };
+  }
+
+  /** Of requests with one idempotency key the next begins when the one before has ended. */
+  async #arbitrate(call: AcquireCall, client: Client): Promise<AcquireResult> {
+    const { idempotency, arbitrateMs, leaseID } = call;
+    if (idempotency === undefined || arbitrateMs === undefined) return this.#acquire(call, client);
+    const { key } = idempotency;
+    await this.#locks.take(key, leaseID, arbitrateMs);
+    try {
+      const result = await this.#acquire(call, client);
+      // Otherwise it goes on to other shards, and says itself when it has ended.
+      if (result.ok || ENDINGS.has(result.code)) this.#locks.release(key, leaseID);
+      return result;
+    } catch (error) {
+      this.#locks.release(key, leaseID);
+      throw error;
+    }
   }
 
   async #acquire(call: AcquireCall, client: Client): Promise<AcquireResult> {
@@ -299,8 +324,10 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
   /** Setting an alarm costs a written row, so it is done only when it has to come earlier. */
   #armAlarm(nowMs: number): void {
     const dueMs = this.#book.nextSweepMs;
-    if (dueMs === undefined) return;
-    const wantedMs = Math.max(dueMs, nowMs + SWEEP_INTERVAL_MS);
+    if (dueMs === undefined && !this.#book.hasPendingCooldowns) return;
+    const wantedMs = this.#book.hasPendingCooldowns
+      ? nowMs + PUSH_AGAIN_MS
+      : Math.max(dueMs ?? 0, nowMs + SWEEP_INTERVAL_MS);
     if (this.#alarmMs === undefined || wantedMs < this.#alarmMs) this.#setAlarm(wantedMs);
   }
 
@@ -309,6 +336,9 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
     void this.#storage.setAlarm(atMs);
   }
 }
+
+/** Refusals that no other shard is asked after. */
+const ENDINGS: ReadonlySet<string> = new Set(['idempotency_mismatch', 'ttl_too_long']);
 
 /** Places that a request for a lease passes just once. */
 const COUNTED: ReadonlySet<AcquireCall['place']> = new Set(['first', 'home']);

@@ -51,6 +51,11 @@ export interface LedgerCalls {
     readonly args: { readonly id: string; readonly abandoned?: true };
     readonly result: undefined;
   };
+  /** The request with this id and idempotency key has its answer. See `AcquireCall.arbitrateMs`. */
+  settle: {
+    readonly args: { readonly key: string; readonly id: string };
+    readonly result: undefined;
+  };
   report: {
     readonly args: { readonly id: string; readonly report: ReportRequest };
     readonly result: ReportResult;

@@ -20,7 +20,7 @@ export type Acquired =
 
 export async function acquire(deps: RouterDeps, ask: Ask, caller: Caller): Promise<Acquired> {
   const attempts = new Attempts(deps, ask, caller);
-  const outcome = await acquireWith(deps, ask, caller, attempts);
+  const outcome = await acquireWith(deps, ask, caller, attempts).finally(() => attempts.settle());
   if (!outcome.ok) return outcome;
   return { ...outcome, giveBack: () => attempts.giveBack(outcome.lease.leaseID) };
 }

@@ -32,6 +32,17 @@ export interface Ask {
   readonly idempotency?: Idempotency | undefined;
 }
 
+/** How long a shard waits for word of a request that went on to others, beyond its own waiting. */
+const ARBITRATE_MS = 15_000;
+
+/** With these the shard that decides about a key knows by itself that the request has ended. */
+const ENDINGS = new Set(['idempotency_mismatch', 'ttl_too_long', 'too_many_requests']);
+
+interface Times {
+  readonly waitUntilMs?: number | undefined;
+  readonly arbitrateMs?: number;
+}
+
 interface Pending {
   readonly shard: number;
   readonly leaseID: string;
@@ -45,6 +56,8 @@ export class Attempts {
   readonly #pending = new Set<Pending>();
   /** Ids that were made for this request, with their shards. */
   readonly #made = new Map<string, number>();
+  /** Where other requests with the idempotency key wait for this one, and under which id. */
+  #arbiter: { readonly shard: number; readonly leaseID: string } | undefined;
   #isAbandoned = false;
 
   constructor(deps: RouterDeps, ask: Ask, caller: Caller) {
@@ -59,9 +72,40 @@ export class Attempts {
     place: AcquireCall['place'],
     waitUntilMs?: number,
   ): Promise<AcquireOutcome> {
+    return this.#askUnder(`${shard}.${this.#deps.randomToken()}`, shard, place, { waitUntilMs });
+  }
+
+  /**
+   * The same at the shard that decides about the idempotency key: other requests with the key wait
+   * there until `settle`.
+   */
+  async arbitrate(shard: number, place: 'home' | 'note'): Promise<AcquireOutcome> {
     const leaseID = `${shard}.${this.#deps.randomToken()}`;
+    this.#arbiter = { shard, leaseID };
+    const waitMs = (this.#ask.request.waitSeconds ?? 0) * 1000;
+    const times = { arbitrateMs: ARBITRATE_MS + waitMs };
+    const outcome = await this.#askUnder(leaseID, shard, place, times);
+    if (outcome.ok || ENDINGS.has(outcome.code)) this.#arbiter = undefined;
+    return outcome;
+  }
+
+  /** The request has its answer: the next one with its idempotency key may begin. */
+  settle(): void {
+    const { idempotency } = this.#ask;
+    if (this.#arbiter === undefined || idempotency === undefined) return;
+    const { shard, leaseID } = this.#arbiter;
+    const args = { key: idempotency.key, id: leaseID };
+    this.#caller.waitUntil(callShard(this.#deps, shard, 'settle', args));
+  }
+
+  async #askUnder(
+    leaseID: string,
+    shard: number,
+    place: AcquireCall['place'],
+    times: Times,
+  ): Promise<AcquireOutcome> {
     this.#made.set(leaseID, shard);
-    const outcome = this.#send(leaseID, shard, place, waitUntilMs);
+    const outcome = this.#send(leaseID, shard, place, times);
     const pending = { shard, leaseID, outcome };
     this.#pending.add(pending);
     try {
@@ -113,7 +157,7 @@ export class Attempts {
     leaseID: string,
     shard: number,
     place: AcquireCall['place'],
-    waitUntilMs: number | undefined,
+    { waitUntilMs, arbitrateMs }: Times,
   ): Promise<AcquireOutcome> {
     const { request, idempotency } = this.#ask;
     const args = (): AcquireCall => {
@@ -121,12 +165,14 @@ export class Attempts {
         waitUntilMs === undefined
           ? 0
           : Math.max(0, Math.ceil(waitUntilMs - this.#deps.clock.monotonicMs()));
-      return { leaseID, request, waitMs, idempotency, place };
+      const call: AcquireCall = { leaseID, request, waitMs, idempotency, place };
+      return arbitrateMs === undefined ? call : { ...call, arbitrateMs };
     };
     const first = args();
     const reply = await callShard(this.#deps, shard, 'acquire', first, {
       client: this.#clientAt(shard),
-      waitMs: first.waitMs,
+      // Who waits for another request with the key may wait as long as that one does.
+      waitMs: Math.max(first.waitMs, (arbitrateMs ?? ARBITRATE_MS) - ARBITRATE_MS),
       again: args,
       signal: this.#caller.signal,
     });

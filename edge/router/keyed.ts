@@ -22,11 +22,13 @@ export async function acquireKeyed(
   const { keyHome, home } = homesOf(ask, shards);
   const ring = ringFrom(home, shards);
   if (keyHome !== undefined && keyHome !== home) {
-    const noted = await attempts.acquire(keyHome, 'note');
+    const noted = await attempts.arbitrate(keyHome, 'note');
     if (isRefused(noted, 'passed_on')) return lookAround(ask, ring, keyHome, attempts);
     if (!isRefused(noted, 'noted')) return noted;
   }
-  const atHome = await attempts.acquire(home, 'home');
+  const atHome = await (keyHome === home
+    ? attempts.arbitrate(home, 'home')
+    : attempts.acquire(home, 'home'));
   if (atHome.ok || isFinal(atHome)) return atHome;
   if (atHome.code === 'passed_on') {
     // By the key, or by the session: then the key is not remembered yet.

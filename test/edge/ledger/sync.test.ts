@@ -223,14 +223,34 @@ describe('what a sync writes', () => {
 describe('a ledger that is full', () => {
   it('refuses more proxies without touching those that it has', () => {
     const ledger = new Ledger();
-    const many = Array.from({ length: 25_000 }, (_, index) => entry(`p${index}`));
+    const many = Array.from({ length: 30_000 }, (_, index) => entry(`p${index}`));
     expect(ledger.has(...many)).toMatchObject({ ok: true });
     const refusal = { ok: false, code: 'inventory_full' };
     expect(ledger.sync('c', { kind: 'delta', upserts: [entry('more')] })).toMatchObject(refusal);
     expect(ledger.sync('d', { kind: 'full', upserts: [entry('x')] })).toMatchObject(refusal);
     expect(ledger.changes).toEqual([]);
     expect(ledger.has(...many)).toMatchObject({ ok: true });
-    expect(ledger.list().count).toBe(25_000);
+    expect(ledger.list().count).toBe(30_000);
+  });
+});
+
+describe('entries with much in them', () => {
+  const heavy = (name: string) => {
+    const attributes = Array.from({ length: 32 }, (_, at) => [`k${at}`, 'v'.repeat(60)]);
+    return entry(name, { attributes: Object.fromEntries(attributes) });
+  };
+
+  it('fill a ledger before their number does, and what is there stays', () => {
+    const many = Array.from({ length: 11_000 }, (_, index) => heavy(`p${index}`));
+    const ledger = new Ledger();
+    expect(ledger.has(...many)).toMatchObject({ ok: true });
+    const more = Array.from({ length: 2_000 }, (_, index) => heavy(`q${index}`));
+    const refused = ledger.sync('c', { kind: 'delta', upserts: more });
+    expect(refused).toMatchObject({ ok: false, code: 'inventory_full' });
+    expect(ledger.list().count).toBe(11_000);
+    expect(ledger.sync('c', { kind: 'delta', upserts: [entry('p0')] })).toMatchObject({ ok: true });
+    expect(ledger.has(entry('p0'))).toMatchObject({ ok: true });
+    expect(ledger.sync('c', { kind: 'delta', upserts: more })).toMatchObject({ ok: true });
   });
 });
 

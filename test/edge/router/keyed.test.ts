@@ -147,6 +147,49 @@ describe('a request that home did not look for a proxy for', () => {
   });
 });
 
+describe('the home of an idempotency key', () => {
+  const settled = ({ asked }: ReturnType<typeof keyed>) =>
+    asked.filter(({ op }) => op === 'settle').map(({ shard, args }) => ({ shard, args }));
+  const arbiters = ({ asked }: ReturnType<typeof keyed>) =>
+    asked.filter(({ args }) => typeof args === 'object' && 'arbitrateMs' in args);
+
+  it('decides alone, and is told when a request that went on has ended', async () => {
+    const world = keyed({ further: { [SECOND]: granted(`${SECOND}.x`) } });
+    await world.ledger.acquire(IDEMPOTENT, world.caller);
+    const [arbiter, ...others] = arbiters(world);
+    expect(others).toEqual([]);
+    expect(arbiter).toMatchObject({ shard: HOME, args: { arbitrateMs: 15_000 } });
+    const { leaseID } = { ...(arbiter?.args as object) } as { leaseID?: string };
+    expect(settled(world)).toEqual([{ shard: HOME, args: { key: KEY, id: leaseID } }]);
+  });
+
+  it('knows by itself what it has ended', async () => {
+    for (const home of [
+      granted(`${HOME}.x`),
+      { ok: false, code: 'idempotency_mismatch' } as const,
+      { ok: false, code: 'ttl_too_long', maxTtlSeconds: 9 } as const,
+    ]) {
+      const world = keyed({ home });
+      await world.ledger.acquire(IDEMPOTENT, world.caller);
+      expect(settled(world)).toEqual([]);
+    }
+  });
+
+  it('is told, too, when it could not be reached or nobody granted', async () => {
+    for (const home of [REFUSED, runtimeError({ overloaded: true })]) {
+      const world = keyed({ home, further: { [HOME]: REFUSED } });
+      await world.ledger.acquire(IDEMPOTENT, world.caller);
+      expect(settled(world)).toHaveLength(1);
+    }
+  });
+
+  it('is asked for no session without an idempotency key', async () => {
+    const world = keyed({});
+    await world.ledger.acquire({ request: { sessionKey: 'cart-7' } }, world.caller);
+    expect([...arbiters(world), ...settled(world)]).toEqual([]);
+  });
+});
+
 describe('a request that went on from home once before', () => {
   it('gets the lease that another shard has of its key', async () => {
     const lease = leaseOf(`${THIRD}.x`);
