@@ -1,11 +1,19 @@
 /**
- * Set-up before `npm start`, `npm test` and `npm run check`: npm packages, and on Debian the
- * system packages. Plain JavaScript without dependencies, because it runs before any exist, on
+ * Set-up before `npm start`, `npm test`, `npm run check` and `npm run bench`: npm packages, and on
+ * Debian the system packages. Plain JavaScript without dependencies, because it runs before any exist, on
  * whatever Node the machine has (20 or newer). Everything it says goes to stderr, so that the
  * standard output of the command behind it stays machine-readable.
  */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -25,11 +33,25 @@ const PROGRAMS = [
     why: 'talks to the local control plane',
     goals: ['start', 'test'],
   },
+  {
+    program: 'redis-server',
+    package: 'redis-server',
+    why: 'is measured beside the edge',
+    goals: ['bench'],
+  },
+  {
+    program: 'postgres',
+    package: 'postgresql',
+    why: 'is measured beside the edge',
+    goals: ['bench'],
+  },
 ];
-const GOALS = ['start', 'test', 'check'];
+const GOALS = ['start', 'test', 'check', 'bench'];
 
 /** Squid lives in /usr/sbin, which an ordinary user's PATH leaves out. */
 const EXTRA_PATH = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
+/** Holds a folder for each version of PostgreSQL, whose servers are on nobody's PATH. */
+const POSTGRES = '/usr/lib/postgresql';
 
 /**
  * Names of packages that an installed tree lacks or has in another version.
@@ -170,7 +192,11 @@ export function withoutServices(work, policy = POLICY) {
 }
 
 function onPath(program) {
-  return [...path(), ...EXTRA_PATH].some((folder) => isExecutable(join(folder, program)));
+  const versions = existsSync(POSTGRES) ? readdirSync(POSTGRES) : [];
+  const postgres = versions.map((version) => join(POSTGRES, version, 'bin'));
+  return [...path(), ...EXTRA_PATH, ...postgres].some((folder) =>
+    isExecutable(join(folder, program)),
+  );
 }
 
 function path() {

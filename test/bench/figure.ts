@@ -14,6 +14,11 @@ export function atMost(name: string, value: number, unit: string, max: number): 
   return { name, value, unit, goal: `at most ${max}`, ok: value <= max };
 }
 
+/** A figure that is to be at least `min`. */
+export function atLeast(name: string, value: number, unit: string, min: number): Figure {
+  return { name, value, unit, goal: `at least ${min}`, ok: value >= min };
+}
+
 /** A table, or one JSON document, on standard output. */
 export function printFigures(figures: readonly Figure[], asJson: boolean): void {
   if (asJson) {

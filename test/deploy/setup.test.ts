@@ -62,6 +62,7 @@ it.each([
   ['start', ['squid', 'kubernetes-client']],
   ['test', ['squid', 'kubernetes-client']],
   ['check', []],
+  ['bench', ['redis-server', 'postgresql']],
 ])('a bare machine lacks for %s the Debian packages %j', (goal, packages) => {
   expect(missingPrograms(goal, () => false).map((entry) => entry.package)).toEqual(packages);
   expect(missingPrograms(goal, () => true)).toEqual([]);
