@@ -124,13 +124,16 @@ const fields = fc.constantFrom(
   'cf-connecting-ip',
   'accept',
 );
-/** As a header can have them: printable, or any byte but the line breaks. */
+/**
+ * Printable, or any ASCII but the line breaks. What is not ASCII is sent by
+ * `test/integration/raw-requests.test.ts`, as the runtime here warns of each.
+ */
 const values = fc.oneof(
   fc.string({ maxLength: 50 }).map((text) => text.replace(/[^\x20-\x7e]/g, '')),
   fc
-    .array(fc.integer({ min: 1, max: 255 }), { maxLength: 300 })
+    .array(fc.integer({ min: 1, max: 126 }), { maxLength: 300 })
     .map((bytes) => String.fromCharCode(...bytes).replace(/[\r\n]/g, '')),
-  fc.constantFrom(...STRANGE_NAMES.filter((name) => !name.includes('\u0000') && name !== '💥')),
+  fc.constantFrom(...STRANGE_NAMES.filter((name) => /^[\x20-\x7e]*$/.test(name))),
 );
 
 const AGENTS = `alpha=${AGENT}\nbeta=agent-beta-secret`;
