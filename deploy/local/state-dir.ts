@@ -31,6 +31,8 @@ export interface StateDir {
   readonly podLogs: string;
   readonly controlPlane: string;
   readonly edgeStorage: string;
+  /** What the runtime reads of the edge, with its secrets. */
+  readonly edgeBuild: string;
   readonly edgeSecrets: string;
   /** Outside of the state directory: other users must be able to reach it. */
   readonly runtimeDir: string;
@@ -69,6 +71,7 @@ export async function openStateDir(given: string): Promise<StateDir> {
     podLogs: join(path, 'logs', 'pods'),
     controlPlane: join(path, 'control-plane'),
     edgeStorage: join(path, 'edge'),
+    edgeBuild: join(path, 'edge', 'build'),
     edgeSecrets: join(path, 'edge.env'),
     runtimeDir: join(tmpdir(), `egress-node-${stackId}`),
     async unlock() {

@@ -14,6 +14,15 @@ const networkSchema = z.object({
   colo: z.string().nullable().catch(null).default(null),
 });
 
+/**
+ * The runtime by itself, without the platform around it, knows the connection: `192.0.2.1:1234`, or
+ * `[2001:db8::1]:1234`.
+ */
+const connectionSchema = z
+  .object({ clientIp: z.string() })
+  .transform(({ clientIp }) => clientIp.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1'))
+  .catch('');
+
 const route = createRoute({
   method: 'get',
   path: '/v1/echo',
@@ -28,7 +37,8 @@ const route = createRoute({
 
 export function registerEcho(app: OpenAPIHono<EdgeEnv>): void {
   serve(app, route, (c) => {
-    const ip = c.req.header('cf-connecting-ip') ?? '';
-    return c.json({ ip, ...networkSchema.parse(c.req.raw.cf ?? {}) }, 200);
+    const { cf } = c.req.raw;
+    const ip = connectionSchema.parse(cf) || (c.req.header('cf-connecting-ip') ?? '');
+    return c.json({ ip, ...networkSchema.parse(cf ?? {}) }, 200);
   });
 }

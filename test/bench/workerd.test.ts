@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type WorkerSpec, workerConfig } from '#deploy/local/edge/worker-config.ts';
 import { startRuntime } from '#test/workerd/runtime.ts';
-import { type WorkerSpec, workerConfig } from '#test/workerd/worker-config.ts';
 
 let dir = '';
 beforeEach(() => {
@@ -31,7 +31,7 @@ const COUNTER: WorkerSpec = {
   compatibilityDate: '2026-11-01',
   compatibilityFlags: [],
   texts: { TEXT: 'one=a"b\\c\ntwo=\u00fc\u20ac\t\u0001' },
-  objects: [{ binding: 'COUNTER', className: 'Counter' }],
+  objects: [{ binding: 'COUNTER', className: 'Counter', key: 'counters' }],
 };
 
 const ask = async (url: string) => (await fetch(url)).json();

@@ -120,7 +120,7 @@ describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
       code: 'no_match',
       body: { considered: 1, inCooldown: 1 },
     });
-    const edge = stack.processNamed('wrangler');
+    const edge = stack.processNamed('edge/serve.ts');
     process.kill(edge.pid, 'SIGKILL');
     await eventually(() => expect(isRunning(edge)).toBe(false));
     const again = await eventually(() => leases.get(held.leaseID), 30_000);

@@ -36,6 +36,12 @@ describe('GET /v1/echo', () => {
       colo: 'AKL',
     });
     expect(await echo({ country: 7, asn: 'AS1' })).toEqual(unknown);
+    for (const [clientIp, ip] of [
+      ['192.0.2.1:4711', '192.0.2.1'],
+      ['[2001:db8::1]:4711', '2001:db8::1'],
+    ]) {
+      expect(await echo({ clientIp })).toMatchObject({ ip });
+    }
   });
 });
 

@@ -1,6 +1,6 @@
 /** V8's inspector of a runtime process: what the Worker's isolate holds, and where its time goes. */
 import { WebSocket } from 'undici';
-import { SERVICE } from './worker-config.ts';
+import { SERVICE } from '#deploy/local/edge/worker-config.ts';
 
 const CALL_MS_MAX = 60_000;
 

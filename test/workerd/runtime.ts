@@ -6,20 +6,20 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
-import { systemClock as clock } from '#shared/clock.ts';
+import { workerdProgram } from '#deploy/local/edge/edge-worker.ts';
 import {
   SCRIPT_FILE,
   SOCKET,
-  STORAGE_FOLDER,
   type WorkerSpec,
   workerConfig,
-} from './worker-config.ts';
+} from '#deploy/local/edge/worker-config.ts';
+import { systemClock as clock } from '#shared/clock.ts';
 
 const HOST = '127.0.0.1';
+const STORAGE_FOLDER = 'objects';
 const START_MS_MAX = 20_000;
 const STOP_GRACE_MS = 3_000;
 /** Of the log, when the runtime did not start. */
@@ -61,7 +61,11 @@ export function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   const dir = resolve(options.dir);
   mkdirSync(join(dir, STORAGE_FOLDER), { recursive: true });
   writeFileSync(join(dir, SCRIPT_FILE), options.worker.script);
-  writeFileSync(join(dir, 'config.capnp'), workerConfig(options.worker, dir), { mode: 0o600 });
+  writeFileSync(
+    join(dir, 'config.capnp'),
+    workerConfig(options.worker, join(dir, STORAGE_FOLDER)),
+    { mode: 0o600 },
+  );
   return run(dir, options.port ?? 0, options.inspect === true);
 }
 
@@ -71,7 +75,7 @@ async function run(dir: string, wantedPort: number, inspect: boolean): Promise<R
   const args = ['serve', 'config.capnp', `--control-fd=${CONTROL_FD}`];
   args.push(`--socket-addr=${SOCKET}=${HOST}:${wantedPort}`);
   if (inspect) args.push(`--inspector-addr=${HOST}:0`);
-  const child = spawn(program(), args, { cwd: dir, stdio: ['ignore', log, log, 'pipe'] });
+  const child = spawn(workerdProgram(), args, { cwd: dir, stdio: ['ignore', log, log, 'pipe'] });
   closeSync(log);
   const exited = new Promise<void>((done) => child.once('close', () => done()));
   const atExit = () => child.kill('SIGKILL');
@@ -98,13 +102,6 @@ async function run(dir: string, wantedPort: number, inspect: boolean): Promise<R
     const said = readFileSync(logFile, 'utf8').slice(-LOG_CHARS_SHOWN);
     throw new Error(`workerd did not start: ${said}`, { cause: error });
   }
-}
-
-/** The package, which is JavaScript without types, exports the path of the program. */
-function program(): string {
-  const exported: { readonly default?: unknown } = createRequire(import.meta.url)('workerd');
-  if (typeof exported.default !== 'string') throw new Error('the package workerd has no program');
-  return exported.default;
 }
 
 interface Ports {

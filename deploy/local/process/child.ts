@@ -1,7 +1,7 @@
 /**
  * A child process in a group of its own, with its output in a file. Ctrl-C in the terminal
  * reaches only the start process, which ends each group in order; ending a child means its whole
- * group, because `wrangler dev` starts the Workers runtime as a child of its own.
+ * group, because the edge's process has the Workers runtime as a child of its own.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';

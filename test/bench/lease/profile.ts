@@ -1,8 +1,8 @@
 /** Where the edge's time goes, by V8's own profiler: per function and per file of ours. */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { SCRIPT_FILE } from '#deploy/local/edge/worker-config.ts';
 import { type CpuProfile, openInspector, type ProfileNode } from '#test/workerd/inspector.ts';
-import { SCRIPT_FILE } from '#test/workerd/worker-config.ts';
 import { startEdgeServer } from './edge-server.ts';
 import type { Generator, RunOptions } from './generator.ts';
 

@@ -1,8 +1,10 @@
 /** The Workers beside ours, under the same runtime. */
-import { join } from 'node:path';
-import { bundleWorker } from '#test/workerd/edge.ts';
+import { join, resolve } from 'node:path';
+import { bundleWorker } from '#deploy/local/edge/edge-worker.ts';
 import { startRuntime } from '#test/workerd/runtime.ts';
 import type { Server, ServerDeps } from './server.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
 
 export async function startWorkerServer(
   { dir }: ServerDeps,
@@ -11,11 +13,11 @@ export async function startWorkerServer(
   const runtime = await startRuntime({
     dir,
     worker: {
-      script: await bundleWorker(join(import.meta.dirname, `workers/${name}.ts`)),
+      script: await bundleWorker(join(import.meta.dirname, `workers/${name}.ts`), ROOT),
       compatibilityDate: '2026-11-01',
       compatibilityFlags: [],
       texts: {},
-      objects: [{ binding: 'LEDGER', className: 'BenchObject' }],
+      objects: [{ binding: 'LEDGER', className: 'BenchObject', key: 'bench' }],
     },
   });
   return {

@@ -1,9 +1,6 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { requireScratch, watchOver } from '#deploy/local/edge-process.ts';
+import { watchOver } from '#deploy/local/edge-process.ts';
 import type { Child } from '#deploy/local/process/child.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
 import { eventually } from '#test/integration/eventually.ts';
@@ -87,24 +84,3 @@ it('gives a new process the time of a start, and no more', async () => {
   await check(1);
   expect(stopped).toEqual([1, 2]);
 });
-
-it.each(['', '.wrangler', '.wrangler/tmp'])(
-  'names what wrangler needs when "%s" of the checkout is closed',
-  (closed) => {
-    const root = mkdtempSync(join(tmpdir(), 'edge-'));
-    mkdirSync(join(root, closed), { recursive: true });
-    chmodSync(root, 0o755);
-    chmodSync(join(root, closed), 0o555);
-    // Root may write anywhere.
-    const isRoot = process.geteuid?.() === 0;
-    if (isRoot) process.seteuid?.(65_534);
-    try {
-      expect(() => requireScratch(root)).toThrow(
-        /\.wrangler\/tmp: wrangler must be able to write there \(EACCES\)/,
-      );
-    } finally {
-      if (isRoot) process.seteuid?.(0);
-      rmSync(root, { recursive: true, force: true });
-    }
-  },
-);

@@ -4,6 +4,8 @@ export interface ObjectClass {
   /** Name of the binding by which the Worker reaches the objects. */
   readonly binding: string;
   readonly className: string;
+  /** Makes an object's id of its name, and names the folder of its storage: never to change. */
+  readonly key: string;
 }
 
 export interface WorkerSpec {
@@ -17,15 +19,14 @@ export interface WorkerSpec {
   readonly objects: readonly ObjectClass[];
 }
 
-/** What the configuration refers to, beside it in the same folder. */
+/** The script, beside the configuration in the same folder. */
 export const SCRIPT_FILE = 'worker.js';
-export const STORAGE_FOLDER = 'objects';
 /** Name of the Worker's service, by which the inspector knows it, too. */
 export const SERVICE = 'worker';
 export const SOCKET = 'http';
 
-/** Text of a configuration in `folder`, which must be absolute. */
-export function workerConfig(spec: WorkerSpec, folder: string): string {
+/** Text of a configuration whose objects are stored in `storage`, which must be absolute. */
+export function workerConfig(spec: WorkerSpec, storage: string): string {
   const bindings = [
     ...Object.entries(spec.texts).map(([name, value]) => ({ name, of: `text = ${text(value)}` })),
     ...spec.objects.map(({ binding, className }) => ({
@@ -33,16 +34,15 @@ export function workerConfig(spec: WorkerSpec, folder: string): string {
       of: `durableObjectNamespace = ${text(className)}`,
     })),
   ].map(({ name, of }) => `(name = ${text(name)}, ${of})`);
-  // The key makes an object's id of its name: with the same one a restart finds the same objects.
   const namespaces = spec.objects.map(
-    ({ className }) =>
-      `(className = ${text(className)}, uniqueKey = ${text(className)}, enableSql = true)`,
+    ({ className, key }) =>
+      `(className = ${text(className)}, uniqueKey = ${text(key)}, enableSql = true)`,
   );
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
     (name = ${text(SERVICE)}, worker = .worker),
-    (name = "disk", disk = (path = ${text(`${folder}/${STORAGE_FOLDER}`)}, writable = true)),
+    (name = "disk", disk = (path = ${text(storage)}, writable = true)),
   ],
   sockets = [(name = ${text(SOCKET)}, http = (), service = ${text(SERVICE)})],
 );
