@@ -4,7 +4,7 @@ import type { AuthSettings } from './http/auth.ts';
 import { type NamedToken, parseTokens } from './http/tokens.ts';
 import { rulesSchema } from './ledger/rules.ts';
 import { SHARDS_MAX } from './ledger/shards.ts';
-import type { LedgerRpc } from './object/rpc.ts';
+import type { LedgerWire } from './object/rpc.ts';
 import {
   ANONYMOUS_CLIENT,
   type ClientLimits,
@@ -15,7 +15,7 @@ import {
 
 export interface Bindings {
   /** The namespace of the ledger's objects, of which no more than this is used here. */
-  readonly LEDGER: { getByName(name: string): LedgerRpc };
+  readonly LEDGER: { getByName(name: string): LedgerWire };
 }
 
 export interface EdgeSettings extends AuthSettings {

@@ -4,6 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { createApp } from './app.ts';
 import { type Bindings, readSettings } from './env.ts';
 import { createLog } from './http/log.ts';
+import { overWire } from './object/rpc.ts';
 
 export { LedgerObject } from './object/ledger-object.ts';
 
@@ -17,7 +18,7 @@ export default {
   fetch(request, env, ctx) {
     app ??= createApp({
       settings: readSettings(env),
-      shard: (index) => env.LEDGER.getByName(`ledger-${index}`),
+      shard: (index) => overWire(env.LEDGER.getByName(`ledger-${index}`)),
       log: createLog(systemClock),
       clock: systemClock,
       random: Math.random,

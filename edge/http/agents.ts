@@ -7,6 +7,7 @@ import {
   syncRequestSchema,
   syncResponseSchema,
 } from '#shared/wire/sync.ts';
+import { answerJson } from './answer.ts';
 import { readJson } from './body.ts';
 import type { EdgeEnv, HttpDeps } from './context.ts';
 import { AGENT, json, jsonBodyOf } from './definitions.ts';
@@ -52,7 +53,7 @@ export function registerAgents(app: OpenAPIHono<EdgeEnv>, { guards, ledger }: Ht
     requireName(cluster);
     const result = await ledger.sync(cluster, await readJson(c, syncRequestSchema, BODY));
     if (!result.ok) throw toError(result);
-    return c.json(result.response, 200);
+    return answerJson(c, 200, result.response);
   });
 }
 

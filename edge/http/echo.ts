@@ -2,6 +2,7 @@
 import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { z } from 'zod';
 import { echoSchema } from '#shared/wire/lease.ts';
+import { answerJson } from './answer.ts';
 import type { EdgeEnv } from './context.ts';
 import { json, OPEN } from './definitions.ts';
 import { refusals } from './refusal-schemas.ts';
@@ -39,6 +40,6 @@ export function registerEcho(app: OpenAPIHono<EdgeEnv>): void {
   serve(app, route, (c) => {
     const { cf } = c.req.raw;
     const ip = connectionSchema.parse(cf) || (c.req.header('cf-connecting-ip') ?? '');
-    return c.json({ ip, ...networkSchema.parse(cf ?? {}) }, 200);
+    return answerJson(c, 200, { ip, ...networkSchema.parse(cf ?? {}) });
   });
 }

@@ -1,6 +1,7 @@
 /** Refusals: thrown by handlers as `ApiError`, turned into the contract's JSON in one place. */
 import type { z } from 'zod';
 import { ERROR_STATUS, type ErrorCode } from '#shared/wire/errors.ts';
+import { answerJson } from './answer.ts';
 import type { EdgeContext } from './context.ts';
 import type { Log } from './log.ts';
 
@@ -44,7 +45,7 @@ export function errorHook(log: Log): (error: Error, c: EdgeContext) => Response 
     }
     const { headers, fields } = refusal.extras;
     const body = { error: refusal.code, message: refusal.message, requestId, ...fields };
-    return c.json(body, ERROR_STATUS[refusal.code], headers);
+    return answerJson(c, ERROR_STATUS[refusal.code], body, headers);
   };
 }
 

@@ -1,6 +1,7 @@
 /** `GET /healthz`: the Worker runs and its settings are good. */
 import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { z } from 'zod';
+import { answer } from './answer.ts';
 import type { EdgeEnv } from './context.ts';
 import { OPEN } from './definitions.ts';
 import { refusals } from './refusal-schemas.ts';
@@ -19,5 +20,5 @@ const route = createRoute({
 });
 
 export function registerHealth(app: OpenAPIHono<EdgeEnv>): void {
-  serve(app, route, (c) => c.text('ok', 200));
+  serve(app, route, (c) => answer(c, 200, 'ok', { 'content-type': 'text/plain; charset=UTF-8' }));
 }

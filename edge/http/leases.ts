@@ -8,6 +8,7 @@ import {
   reportRequestSchema,
 } from '#shared/wire/lease.ts';
 import { normalizeTarget } from '#shared/wire/target.ts';
+import { answer, answerJson } from './answer.ts';
 import { readJson } from './body.ts';
 import type { EdgeContext, EdgeEnv, HttpDeps } from './context.ts';
 import { ApiError, invalidField } from './errors.ts';
@@ -29,7 +30,7 @@ export function registerLeases(app: OpenAPIHono<EdgeEnv>, deps: HttpDeps): void 
   serve(app, lookRoute, async (c) => {
     const client = guards.crawler(c);
     const result = await ledger.lease(pathParam(c, 'id'), client);
-    if (result.ok) return c.json(result.lease, 200);
+    if (result.ok) return answerJson(c, 200, result.lease);
     // One that has ended is none to look at; only its holder, who renews it, is told more.
     const isEnded = result.code === 'lease_expired' || result.code === 'proxy_gone';
     throw isEnded ? new ApiError('unknown_lease', REASONS[result.code]) : toError(result);
@@ -40,14 +41,14 @@ export function registerLeases(app: OpenAPIHono<EdgeEnv>, deps: HttpDeps): void 
     const { ttlSeconds } = await readJson(c, renewRequestSchema, BODY);
     const result = await ledger.renew(pathParam(c, 'id'), ttlSeconds, client);
     if (!result.ok) throw toError(result);
-    return c.json(result.lease, 200);
+    return answerJson(c, 200, result.lease);
   });
 
   serve(app, releaseRoute, async (c) => {
     guards.crawler(c);
     const refusal = await ledger.release(pathParam(c, 'id'));
     if (refusal !== undefined) throw toError(refusal);
-    return c.body(null, 204);
+    return answer(c, 204, null);
   });
 
   serve(app, reportRoute, async (c) => {
@@ -55,7 +56,7 @@ export function registerLeases(app: OpenAPIHono<EdgeEnv>, deps: HttpDeps): void 
     const report = withHost(await readJson(c, reportRequestSchema, BODY, codeOfReport));
     const result = await ledger.report(pathParam(c, 'id'), report, client);
     if (!result.ok) throw toError(result);
-    return c.body(null, 204);
+    return answer(c, 204, null);
   });
 }
 
@@ -70,11 +71,11 @@ async function acquire(c: EdgeContext, deps: HttpDeps): Promise<Response> {
   const result = await ledger.acquire({ request, idempotency }, { client, signal, waitUntil });
   if (!result.ok) throw toError(result);
   if (signal === undefined || clock.monotonicMs() - startedMs < PROMPT_MS) {
-    return c.json(result.lease, 201);
+    return answerJson(c, 201, result.lease);
   }
   const { body, sent } = lateBody(JSON.stringify(result.lease), clock, signal, result.giveBack);
   waitUntil(sent);
-  return c.body(body, 201, { 'content-type': 'application/json' });
+  return answerJson(c, 201, body);
 }
 
 function codeOfReport(error: z.core.$ZodError): 'invalid_result' | 'invalid_request' {

@@ -1,5 +1,6 @@
 /** What is left when no route fits: another method of a known path, or an unknown path. */
 import type { Hono } from 'hono';
+import { answer } from './answer.ts';
 import type { EdgeEnv } from './context.ts';
 import { ApiError } from './errors.ts';
 
@@ -14,7 +15,7 @@ export function registerFallbacks(app: Hono<EdgeEnv>): void {
   }
   for (const [path, methods] of methodsByPath) {
     const allow = [...methods].sort().join(', ');
-    app.options(path, (c) => c.body(null, 204, { allow }));
+    app.options(path, (c) => answer(c, 204, null, { allow }));
     app.all(path, () => {
       throw new ApiError('method_not_allowed', `this path takes ${allow}`, { headers: { allow } });
     });

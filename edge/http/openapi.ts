@@ -1,6 +1,7 @@
 /** `GET /openapi.json`: the description of this API, made from the routes that serve it. */
 import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { z } from 'zod';
+import { answerJson } from './answer.ts';
 import type { EdgeEnv } from './context.ts';
 import { json, OPEN } from './definitions.ts';
 import { refusals } from './refusal-schemas.ts';
@@ -49,6 +50,6 @@ export function registerDescription(app: OpenAPIHono<EdgeEnv>): void {
   serve(app, route, (c) => {
     // Made when somebody asks for it first: most isolates never are.
     text ??= JSON.stringify(app.getOpenAPI31Document(DOCUMENT));
-    return c.body(text, 200, { 'content-type': 'application/json' });
+    return answerJson(c, 200, text);
   });
 }

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { ProxyQuery } from '#edge/object/rpc.ts';
 import { labelKeySchema, labelValueSchema } from '#shared/crd/attributes.ts';
 import { PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, proxyListSchema } from '#shared/wire/lease.ts';
+import { answerJson } from './answer.ts';
 import type { EdgeEnv, HttpDeps } from './context.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { COUNTED_REFUSALS, CRAWLER, json } from './definitions.ts';
@@ -49,7 +50,7 @@ export function registerProxies(app: OpenAPIHono<EdgeEnv>, { guards, ledger }: H
     if (!result.ok) throw toError(result);
     const { proxies, count, next } = result.value;
     const nextCursor = next === undefined ? {} : { nextCursor: encodeCursor(next) };
-    return c.json({ proxies, count, ...nextCursor }, 200);
+    return answerJson(c, 200, { proxies, count, ...nextCursor });
   });
 }
 

@@ -1,6 +1,7 @@
 /** `GET /v1/stats`: the figures of the whole ledger. */
 import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { statsSchema } from '#shared/wire/lease.ts';
+import { answerJson } from './answer.ts';
 import type { EdgeEnv, HttpDeps } from './context.ts';
 import { COUNTED_REFUSALS, CRAWLER, json } from './definitions.ts';
 import { refusals } from './refusal-schemas.ts';
@@ -23,6 +24,6 @@ export function registerStats(app: OpenAPIHono<EdgeEnv>, { guards, ledger }: Htt
   serve(app, route, async (c) => {
     const result = await ledger.stats(guards.crawler(c));
     if (!result.ok) throw toError(result);
-    return c.json(result.value, 200);
+    return answerJson(c, 200, result.value);
   });
 }

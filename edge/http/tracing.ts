@@ -19,9 +19,6 @@ export function traceRequests(log: Log, clock: Clock): MiddlewareHandler<EdgeEnv
     const requestId =
       given !== undefined && REQUEST_ID_PATTERN.test(given) ? given : crypto.randomUUID();
     c.set('requestId', requestId);
-    // Before the answer is made, which otherwise would have to be made again with these.
-    c.header('x-request-id', requestId);
-    c.header('cache-control', 'no-store');
     await next();
     const { status } = c.res;
     const route = routePath(c, -1);

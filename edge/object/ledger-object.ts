@@ -24,7 +24,8 @@ import {
   type Call,
   type LedgerCalls,
   type LedgerOp,
-  type LedgerRpc,
+  type LedgerWire,
+  overWire,
   type Reply,
   RPC_VERSION,
   type SyncCall,
@@ -40,7 +41,7 @@ const SWEEP_INTERVAL_MS = 60_000;
 const PUSH_AGAIN_MS = 500;
 
 interface LedgerEnv {
-  readonly LEDGER: { getByName(name: string): LedgerRpc };
+  readonly LEDGER: { getByName(name: string): LedgerWire };
 }
 
 type Handlers = {
@@ -55,7 +56,7 @@ type Work<Result> = (book: Book, nowMs: number) => Mutation<Result>;
 /** Who no crawler asks for: an agent, another shard. */
 const NOBODY: Client = { name: '' };
 
-export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc {
+export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerWire {
   readonly #storage: DurableObjectStorage;
   readonly #rules: Rules;
   readonly #shard: number;
@@ -89,7 +90,7 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
     });
     this.#peers = new Peers({
       clock: systemClock,
-      stubOf: (shard) => env.LEDGER.getByName(`ledger-${shard}`),
+      stubOf: (shard) => overWire(env.LEDGER.getByName(`ledger-${shard}`)),
       pending: () => this.#book.pendingCooldowns(),
       others: () => this.#others(this.#book.shards),
       shared: async (rows) => this.#mutate((book, nowMs) => book.cooldownsShared(rows, nowMs)),
@@ -101,7 +102,11 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerRpc 
     if (this.#book.hasPendingCooldowns) ctx.waitUntil(this.#peers.push());
   }
 
-  async call<Op extends LedgerOp>(call: Call<Op>): Promise<Reply<Op>> {
+  async call(text: string): Promise<string> {
+    return JSON.stringify(await this.#answer(JSON.parse(text)));
+  }
+
+  async #answer<Op extends LedgerOp>(call: Call<Op>): Promise<Reply<Op>> {
     if (call.version !== RPC_VERSION || !Object.hasOwn(this.#handlers, call.op)) {
       return { ok: false, refusal: { code: 'unsupported_version' } };
     }
