@@ -6,6 +6,7 @@
 import { parseArgs } from 'node:util';
 import { systemClock as clock } from '#shared/clock.ts';
 import { newSeed, SEED_MAX } from '#test/integration/seed.ts';
+import { whole } from '#test/whole.ts';
 import { type Report, runLedger } from './report.ts';
 
 const OPERATIONS_DEFAULT = 100_000;
@@ -124,10 +125,4 @@ function readArguments(argv: readonly string[]): Arguments | number {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
     return 2;
   }
-}
-
-function whole(flag: string, text: string, min: number, max: number): number {
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= min && value <= max) return value;
-  throw new Error(`${flag}: must be a whole number from ${min} to ${max}`);
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { RPC_VERSION } from '#edge/object/rpc.ts';
-import { fakeLedger, leaseOf, runtimeError, TooManyRequests } from './fake-shards.ts';
+import { leaseOf } from '#test/fakes/lease.ts';
+import { fakeLedger, runtimeError, TooManyRequests } from './fake-shards.ts';
 
 const ID = '0.abc';
 const lease = () => ({ ok: true, lease: leaseOf(ID) }) as const;

@@ -1,10 +1,11 @@
 /** Shards whose answers a test writes, and a ledger in front of them that notes what it asks. */
+
 import type { AcquireResult, Call, LedgerCalls, LedgerOp, LedgerRpc } from '#edge/object/rpc.ts';
 import type { Caller, RouterDeps } from '#edge/router/attempts.ts';
 import { createLedger } from '#edge/router/ledger.ts';
 import { type ClientLimits, parseClientLimits } from '#edge/router/limits.ts';
-import type { Lease } from '#shared/wire/lease.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
+import { leaseOf } from '#test/fakes/lease.ts';
 
 /** What was asked of a shard. */
 export type Asked<Op extends LedgerOp = LedgerOp> = { readonly shard: number } & Call<Op>;
@@ -94,26 +95,6 @@ function limitsOf(text: string): ClientLimits {
   const parsed = parseClientLimits(text);
   if (!parsed.ok) throw new Error(parsed.problem);
   return parsed.limits;
-}
-
-export function leaseOf(leaseID: string, token = 1): Lease {
-  return {
-    leaseID,
-    token,
-    proxy: {
-      cluster: 'alpha',
-      namespace: 'crawl',
-      name: 'a',
-      host: 'a.example',
-      port: 3128,
-      protocol: 'http',
-      url: 'http://a.example:3128',
-      attributes: {},
-    },
-    ttlSeconds: 300,
-    expiresAt: '2026-01-01T00:05:00.000Z',
-    expiresInMs: 300_000,
-  };
 }
 
 export const granted = (leaseID: string): AcquireResult => ({ ok: true, lease: leaseOf(leaseID) });

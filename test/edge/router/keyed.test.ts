@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { shardOfKey } from '#edge/ledger/shards.ts';
 import type { AcquireResult, FindResult } from '#edge/object/rpc.ts';
-import {
-  fakeLedger,
-  granted,
-  leaseOf,
-  noMatch,
-  runtimeError,
-  TooManyRequests,
-} from './fake-shards.ts';
+import { leaseOf } from '#test/fakes/lease.ts';
+import { fakeLedger, granted, noMatch, runtimeError, TooManyRequests } from './fake-shards.ts';
 
 const SHARDS = 4;
 const REFUSED = noMatch({ atCapacity: 1 });

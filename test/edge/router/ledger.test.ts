@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { fakeLedger, leaseOf, runtimeError } from './fake-shards.ts';
+import { leaseOf } from '#test/fakes/lease.ts';
+import { fakeLedger, runtimeError } from './fake-shards.ts';
 
 const OPTIONS = { shards: 4 };
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AcquireResult } from '#edge/object/rpc.ts';
-import { fakeLedger, granted, leaseOf, noMatch, runtimeError } from './fake-shards.ts';
+import { leaseOf } from '#test/fakes/lease.ts';
+import { fakeLedger, granted, noMatch, runtimeError } from './fake-shards.ts';
 
 const REFUSED = noMatch({ atCapacity: 1, retryAfterSeconds: 5 });
 const WAITS = { request: { waitSeconds: 10 } };

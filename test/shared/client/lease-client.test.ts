@@ -1,24 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { createLeaseClient } from '#shared/client/lease-client.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
+import { leaseOf } from '#test/fakes/lease.ts';
 
-const LEASE = {
-  leaseID: '0.x',
-  token: 1,
-  proxy: {
-    cluster: 'alpha',
-    namespace: 'crawl',
-    name: 'a',
-    host: 'a.example',
-    port: 3128,
-    protocol: 'http',
-    url: 'http://a.example:3128',
-    attributes: {},
-  },
-  ttlSeconds: 300,
-  expiresAt: '2026-01-01T00:05:00.000Z',
-  expiresInMs: 300_000,
-};
+const LEASE = leaseOf('0.x');
 
 const keyOf = (sent: Sent | undefined) => new Headers(sent?.init.headers).get('idempotency-key');
 
