@@ -37,8 +37,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<EdgeEnv> {
   const { settings, log, clock } = deps;
   const app = new OpenAPIHono<EdgeEnv>();
   app.onError(errorHook(log));
-  app.use(traceRequests(log, clock));
   if (!settings.ok) {
+    app.use(traceRequests(log, clock, 'failures'));
     log('error', 'bad settings: every request is refused', { problems: settings.problems });
     app.use(() => {
       throw new ApiError(
@@ -48,7 +48,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<EdgeEnv> {
     });
     return app;
   }
-  const { allowAnonymous, crawlerTokens, shards, clientLimits } = settings.settings;
+  const { allowAnonymous, crawlerTokens, shards, clientLimits, logged } = settings.settings;
+  app.use(traceRequests(log, clock, logged));
   if (allowAnonymous) {
     const effect = crawlerTokens.length === 0 ? 'ANYBODY CAN LEASE PROXIES HERE' : 'no effect';
     log('warn', 'ALLOW_ANONYMOUS is "true"', { effect });

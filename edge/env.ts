@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { AuthSettings } from './http/auth.ts';
 import { type NamedToken, parseTokens } from './http/tokens.ts';
+import { LOGGED_REQUESTS, type LoggedRequests } from './http/tracing.ts';
 import { rulesSchema } from './ledger/rules.ts';
 import { SHARDS_MAX } from './ledger/shards.ts';
 import type { LedgerWire } from './object/rpc.ts';
@@ -22,6 +23,7 @@ export interface EdgeSettings extends AuthSettings {
   /** Number of objects that the fleet is divided among. */
   readonly shards: number;
   readonly clientLimits: ClientLimits;
+  readonly logged: LoggedRequests;
 }
 
 export type SettingsResult =
@@ -64,6 +66,7 @@ const accessSchema = z
     ALLOW_ANONYMOUS: z.enum(['true', 'false']).default('false'),
     LEASE_SHARDS: shards,
     CLIENT_LIMITS: clientLimits,
+    LOG_REQUESTS: z.enum(LOGGED_REQUESTS).default('failures'),
   })
   .refine(({ DISCOVERY_TOKEN, AGENT_TOKEN }) => !sharesToken(DISCOVERY_TOKEN, AGENT_TOKEN), {
     path: ['AGENT_TOKEN'],
@@ -81,6 +84,7 @@ const accessSchema = z
     allowAnonymous: vars.ALLOW_ANONYMOUS === 'true',
     shards: vars.LEASE_SHARDS,
     clientLimits: vars.CLIENT_LIMITS,
+    logged: vars.LOG_REQUESTS,
   }));
 
 /** Reads the settings; the ledger's figures are checked here too, before its object starts. */

@@ -8,8 +8,8 @@ import { entry } from './requests.ts';
 const SECRETS = ['crawl-secret', 'agent-secret', 'proxy-user', 'proxy-secret', 'query-secret'];
 const credentials = { username: 'proxy-user', password: 'proxy-secret' };
 
-function tracedApp(shard?: AppDeps['shard']) {
-  const vars = { DISCOVERY_TOKEN: 'shop=crawl-secret', AGENT_TOKEN: 'agent-secret' };
+function tracedApp(shard?: AppDeps['shard'], more: Readonly<Record<string, string>> = {}) {
+  const vars = { ...more, DISCOVERY_TOKEN: 'shop=crawl-secret', AGENT_TOKEN: 'agent-secret' };
   const edge = edgeWith(vars, shard === undefined ? {} : { shard });
   const request = (method: string, path: string, token: string, json?: unknown) =>
     edge.send(method, path, { token, ...(json === undefined ? {} : { json }) });
@@ -18,7 +18,7 @@ function tracedApp(shard?: AppDeps['shard']) {
 }
 
 describe('the log', () => {
-  it('has one line per request with id, route, status, client and error code', async () => {
+  it('has a line for a refused request with id, route, status, client and error code', async () => {
     const { request, lines } = tracedApp();
     const response = await request('GET', '/v1/leases/some-lease', 'crawl-secret');
     expect(lines).toHaveLength(1);
@@ -37,15 +37,26 @@ describe('the log', () => {
     });
   });
 
+  it('is silent about what goes well, unless it is told to log all', async () => {
+    const lease = async (more: Readonly<Record<string, string>>) => {
+      const { request, lines } = tracedApp(undefined, more);
+      await request('DELETE', '/v1/leases/0.none', 'crawl-secret');
+      return lines.map(({ level, fields }) => ({ level, status: fields.status }));
+    };
+    expect(await lease({})).toEqual([]);
+    expect(await lease({ LOG_REQUESTS: 'failures' })).toEqual([]);
+    expect(await lease({ LOG_REQUESTS: 'all' })).toEqual([{ level: 'info', status: 204 }]);
+  });
+
   it('says nothing about probes that go well', async () => {
-    const { request, lines } = tracedApp();
+    const { request, lines } = tracedApp(undefined, { LOG_REQUESTS: 'all' });
     await request('GET', '/healthz', '');
     await request('GET', '/v1/echo', '');
     expect(lines).toEqual([]);
   });
 
   it('and the answers never show a token, credentials of a proxy or an id of a lease', async () => {
-    const { request, lines, text } = tracedApp();
+    const { request, lines, text } = tracedApp(undefined, { LOG_REQUESTS: 'all' });
     const answers: string[] = [];
     const run = async (...args: Parameters<typeof request>) => {
       answers.push(JSON.stringify((await request(...args)).body));
