@@ -165,10 +165,9 @@ export class Hypervisor {
 
   /** Ids of the processes of a name, as seen from inside. */
   async processes(name: string): Promise<number[]> {
-    const script =
-      'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = "$1" ] && echo ${p#/proc/}; done';
-    const found = await this.run('bash', '-c', `${script} 2>/dev/null; true`, 'bash', name);
-    return found.split('\n').filter(Boolean).map(Number);
+    const script = 'grep -sxl "$1" /proc/[0-9]*/comm; true';
+    const found = await this.run('bash', '-c', script, 'bash', name);
+    return [...found.matchAll(/\d+/g)].map(Number);
   }
 
   /** End of a log file, such as `libvirtd.log`, `sshd.log` or `qemu/NAME.log`. */

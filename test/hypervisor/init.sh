@@ -11,6 +11,8 @@ export LIBVIRT_DEFAULT_URI=qemu:///system
 mounts() {
   set -e
   mount --make-rprivate /
+  # One of this network namespace, and without control groups, which libvirt cannot use in here.
+  umount -l /sys
   mount -t sysfs sysfs /sys
   mount -t tmpfs -o mode=755,size=64m tmpfs /run
   # A /dev of its own, without kvm: one that is there and cannot be used makes libvirt probe QEMU for
@@ -137,3 +139,5 @@ echo 'done mounts'
 while read -r line; do
   if (word "$line") </dev/null >>"$HV/init.log"; then echo "done $line"; else echo "failed $line"; fi
 done
+# Nobody is left to clear up.
+case $HV in */hypervisor-*) rm -rf --one-file-system "$HV" ;; esac

@@ -188,6 +188,15 @@ export class LibvirtClient {
     this.#connection.close();
   }
 
+  /** Closes as soon as nothing is in flight. Calls that are made meanwhile are still done. */
+  drain(): void {
+    this.#connection.drain();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
   async hostname(signal: AbortSignal): Promise<string> {
     return (await this.#connection.call(CALL.connectGetHostname, undefined, signal)).hostname;
   }

@@ -72,6 +72,7 @@ export class Connection {
   readonly #waiting = new Set<Exchange>();
   readonly #streams = new Map<number, StreamState>();
   #serial = 0;
+  #draining = false;
   #keepalive: Keepalive | undefined;
   #end: LibvirtConnectionError | undefined;
   #onEnd: (reason: Error) => void = () => undefined;
@@ -155,6 +156,16 @@ export class Connection {
       this.#stream.end(() => this.#stream.destroy());
     }
     this.#finish(new LibvirtConnectionError('closed', 'the connection was closed'), !canSay);
+  }
+
+  drain(): void {
+    this.#draining = true;
+    this.#closeWhenIdle();
+  }
+
+  #closeWhenIdle(): void {
+    const busy = this.#inFlight.size + this.#waiting.size + this.#streams.size;
+    if (this.#draining && busy === 0) this.close();
   }
 
   /** `take` makes of an answer what the caller gets, or `abandon` when the caller is gone. */
@@ -270,6 +281,7 @@ export class Connection {
     this.#inFlight.delete(serial);
     exchange.settle(outcome, serial);
     this.#startWaiting();
+    this.#closeWhenIdle();
   }
 
   /** A stream of the past may be ended twice: after an error, libvirt still confirms the finish. */
@@ -279,6 +291,7 @@ export class Connection {
     const stream = this.#streams.get(serial);
     this.#streams.delete(serial);
     stream?.end(error);
+    this.#closeWhenIdle();
   }
 
   #sendKeepalive(procedure: number): void {

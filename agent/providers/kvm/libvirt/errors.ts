@@ -21,6 +21,7 @@ export const ERROR_CODE = {
   operationInvalid: 55,
   configUnsupported: 67,
   operationTimeout: 68,
+  argumentUnsupported: 74,
   noDomainMetadata: 80,
   operationUnsupported: 84,
   agentUnresponsive: 86,
