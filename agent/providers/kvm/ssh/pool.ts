@@ -21,6 +21,8 @@ export interface SshPoolOptions {
   readonly keepaliveIntervalMs?: number;
   readonly keepaliveCountMax?: number;
   readonly backoff?: BackoffPolicy;
+  /** Makes a connection; the real one unless told otherwise. */
+  readonly dial?: typeof dial;
 }
 
 const DIAL_TIMEOUT_MS = 10_000;
@@ -95,7 +97,8 @@ export class SshPool {
   }
 
   #dial(target: SshTarget, credentials: SshCredentials, place: Place): Promise<SshLink> {
-    const attempt = dial(target, credentials, this.#dialOptions, this.#closing.signal);
+    const { dial: connect = dial } = this.#options;
+    const attempt = connect(target, credentials, this.#dialOptions, this.#closing.signal);
     // What a place holds may have been replaced meanwhile, by one with other credentials.
     const current = () => place.link === attempt;
     attempt.then(
