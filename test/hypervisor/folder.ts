@@ -40,7 +40,7 @@ const FOLDERS = [
 const USER_ID = 4711;
 
 /** Makes it anew: what a killed libvirtd leaves behind would confuse the next one. */
-export function makeFolder(addresses: Addresses, libvirtdConf: readonly string[]): Folder {
+export function makeFolder(addresses: Addresses): Folder {
   const path = mkdtempSync(join(tmpdir(), 'hypervisor-'));
   chmodSync(path, 0o755);
   // What Debian's package brings, without the networks that were defined on this machine.
@@ -52,16 +52,7 @@ export function makeFolder(addresses: Addresses, libvirtdConf: readonly string[]
   execFileSync('chown', ['-R', 'libvirt-qemu:kvm', join(path, 'var/lib/libvirt/qemu')]);
   const write = (name: string, ...lines: readonly string[]) =>
     writeFileSync(join(path, name), `${lines.join('\n')}\n`);
-  write(
-    'etc/libvirt/libvirtd.conf',
-    'unix_sock_group = "libvirt"',
-    'unix_sock_ro_perms = "0770"',
-    'unix_sock_rw_perms = "0770"',
-    'auth_unix_ro = "none"',
-    ...(libvirtdConf.some((line) => line.startsWith('auth_unix_rw'))
-      ? libvirtdConf
-      : ['auth_unix_rw = "none"', ...libvirtdConf]),
-  );
+  configureLibvirtd(path, 'auth_unix_rw = "none"');
   write('etc/libvirt/qemu.conf', 'security_driver = "none"', 'remember_owner = 0');
   write('network.xml', networkXml(addresses.guestNetwork));
   write('etc/hosts', '127.0.0.1 localhost');
@@ -69,6 +60,13 @@ export function makeFolder(addresses: Addresses, libvirtdConf: readonly string[]
   makeUser(path);
   makeSsh(path, addresses.host, write);
   return { path };
+}
+
+/** Writes `libvirtd.conf`, of which libvirtd takes notice when it starts. */
+export function configureLibvirtd(path: string, ...lines: readonly string[]): void {
+  const always = ['unix_sock_group = "libvirt"', 'unix_sock_rw_perms = "0770"'];
+  const file = join(path, 'etc/libvirt/libvirtd.conf');
+  writeFileSync(file, [...always, 'auth_unix_ro = "none"', ...lines, ''].join('\n'));
 }
 
 /** Another key for the host, of which `sshd` takes notice when it starts. */

@@ -9,7 +9,7 @@ import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { promisify } from 'node:util';
-import { type Folder, makeFolder, makeHostKey } from './folder.ts';
+import { configureLibvirtd, type Folder, makeFolder, makeHostKey } from './folder.ts';
 import { type Connected, connectHost } from './network.ts';
 
 const run = promisify(execFile);
@@ -20,8 +20,6 @@ const LOG_BYTES_SHOWN = 4000;
 export interface HypervisorOptions {
   /** Size of the pool's file system; absent: a folder on this machine's disk. */
   readonly poolBytes?: number;
-  /** More lines for `libvirtd.conf`, such as `auth_unix_rw = "polkit"`. */
-  readonly libvirtdConf?: readonly string[];
 }
 
 /** What init.sh does at a word. */
@@ -72,7 +70,7 @@ export class Hypervisor {
   static async start(options: HypervisorOptions = {}): Promise<Hypervisor> {
     const connected = await connectHost();
     const { addresses } = connected;
-    const folder = makeFolder(addresses, options.libvirtdConf ?? []);
+    const folder = makeFolder(addresses);
     const unshare = spawn(
       'unshare',
       // Process 1 dies with us by the end of its input; with `unshare`, by this.
@@ -139,6 +137,13 @@ export class Hypervisor {
     await this.do('kill-sshd');
     makeHostKey(this.#folder.path);
     await this.do('start-sshd');
+  }
+
+  /** Restarts libvirtd with these lines in its configuration, such as `auth_unix_rw = "sasl"`. */
+  async configureLibvirtd(...lines: readonly string[]): Promise<void> {
+    await this.do('stop-libvirtd');
+    configureLibvirtd(this.#folder.path, ...lines);
+    await this.do('start-libvirtd');
   }
 
   /** Lets another key in, beside those that may already; in OpenSSH's format. */

@@ -90,7 +90,7 @@ start_sshd() {
 
 start_libvirtd() {
   /usr/sbin/libvirtd >>/var/log/libvirt/libvirtd.log 2>&1 &
-  wait_for virsh -q list
+  wait_for virsh -r -q list
 }
 
 stop_libvirtd() {
