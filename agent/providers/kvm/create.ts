@@ -12,7 +12,7 @@ import { AFFECT, isLibvirtError, POOL_STATE, type Pool, type Volume } from './li
 import type { Libvirt } from './libvirt-port.ts';
 import { type Found, findDomain, findRemains, readDomains, unlessAbsent } from './lookup.ts';
 import {
-  formatMetadata,
+  bareMetadataElement,
   type MachineMetadata,
   METADATA_PREFIX,
   METADATA_URI,
@@ -212,7 +212,7 @@ export function writeMetadata(
   affect: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const element = { uri: METADATA_URI, prefix: METADATA_PREFIX, xml: formatMetadata(machine) };
+  const element = { uri: METADATA_URI, prefix: METADATA_PREFIX, xml: bareMetadataElement(machine) };
   return libvirt.setDomainMetadata(domain, element, affect, signal);
 }
 

@@ -1,6 +1,6 @@
 /** Domains as XML: what is defined, and what is read of those that exist. Pure. */
 import type { Element } from '@xmldom/xmldom';
-import { formatMetadata, type MachineMetadata, readMetadata } from './metadata.ts';
+import { type MachineMetadata, metadataElement, readMetadata } from './metadata.ts';
 import { child, children, parseXml, rawXml, xml } from './xml.ts';
 
 /** A volume by the names of pool and volume. */
@@ -45,7 +45,7 @@ export function formatDomain(spec: DomainSpec): string {
   const { name, uuid, disk, seed } = spec;
   return (
     xml`<domain type='${spec.virtType}'><name>${name}</name><uuid>${uuid}</uuid>` +
-    xml`<metadata>${rawXml(formatMetadata(spec.metadata))}</metadata>` +
+    xml`<metadata>${rawXml(metadataElement(spec.metadata))}</metadata>` +
     xml`<memory unit='MiB'>${spec.memoryMiB}</memory><vcpu>${spec.cpus}</vcpu>` +
     OS[spec.firmware] +
     xml`<features><acpi/><apic/>${rawXml(spec.virtType === 'qemu' ? EMULATION : '')}</features>` +

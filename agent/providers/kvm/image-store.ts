@@ -226,9 +226,9 @@ async function assertWhole(
   bytes: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const { capacity } = await libvirt.volumeInfo(volume, signal);
-  if (capacity === bytes) return;
-  throw new ImageError(`${volume.name} has ${capacity} bytes on the host, not ${bytes}`);
+  const found = parseVolume(await libvirt.volumeXml(volume, signal));
+  if (found?.fileBytes === bytes) return;
+  throw new ImageError(`${volume.name} has ${found?.fileBytes} bytes on the host, not ${bytes}`);
 }
 
 async function* counted(

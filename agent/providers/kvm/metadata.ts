@@ -5,7 +5,7 @@
 import type { Element } from '@xmldom/xmldom';
 import { INSTALLATION_LABEL, MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
 import type { Mark } from '../provider.ts';
-import { children, textAt, xml } from './xml.ts';
+import { children, escapeXml, textAt, xml } from './xml.ts';
 
 export const METADATA_URI = 'https://crawl.example.com/xmlns/machine/v1';
 export const METADATA_PREFIX = 'egress';
@@ -38,23 +38,45 @@ export interface MachineMetadata {
 
 const PHASES: readonly string[] = ['seeding', 'preparing', 'started', 'deleting'] satisfies Phase[];
 
-export function formatMetadata({ mark, proxy, createdAtMs, plan, phase }: MachineMetadata): string {
-  const marked =
+/** The element as a part of a domain's definition. */
+export function metadataElement(machine: MachineMetadata): string {
+  const declaration = xml` xmlns:${METADATA_PREFIX}="${METADATA_URI}"`;
+  return format(machine, `${METADATA_PREFIX}:`, declaration);
+}
+
+/** The element as libvirt takes it to replace the one before: it adds the namespace by itself. */
+export function bareMetadataElement(machine: MachineMetadata): string {
+  return format(machine, '', '');
+}
+
+function format(
+  { mark, proxy, createdAtMs, plan, phase }: MachineMetadata,
+  prefix: string,
+  declaration: string,
+): string {
+  const element = (name: string, content: string | number, attributes = '') =>
+    `<${prefix}${name}${attributes}>${escapeXml(content)}</${prefix}${name}>`;
+  const label = (name: string, value: string) => element('label', value, xml` name="${name}"`);
+  const labels =
     mark === undefined
-      ? ''
-      : xml`<egress:label name="${MANAGED_LABEL}">true</egress:label>` +
-        xml`<egress:label name="${UID_LABEL}">${mark.uid}</egress:label>` +
-        xml`<egress:label name="${INSTALLATION_LABEL}">${mark.installation}</egress:label>`;
-  return (
-    xml`<egress:machine xmlns:egress="${METADATA_URI}">` +
-    marked +
-    xml`<egress:proxy><egress:namespace>${proxy.namespace}</egress:namespace>` +
-    xml`<egress:name>${proxy.name}</egress:name></egress:proxy>` +
-    xml`<egress:createdAt>${new Date(createdAtMs).toISOString()}</egress:createdAt>` +
-    xml`<egress:image>${plan.image}</egress:image><egress:sha256>${plan.sha256}</egress:sha256>` +
-    xml`<egress:diskGiB>${plan.diskGiB}</egress:diskGiB><egress:phase>${phase}</egress:phase>` +
-    '</egress:machine>'
-  );
+      ? []
+      : [
+          label(MANAGED_LABEL, 'true'),
+          label(UID_LABEL, mark.uid),
+          label(INSTALLATION_LABEL, mark.installation),
+        ];
+  return [
+    `<${prefix}machine${declaration}>`,
+    ...labels,
+    element('namespace', proxy.namespace),
+    element('proxy', proxy.name),
+    element('createdAt', new Date(createdAtMs).toISOString()),
+    element('image', plan.image),
+    element('sha256', plan.sha256),
+    element('diskGiB', plan.diskGiB),
+    element('phase', phase),
+    `</${prefix}machine>`,
+  ].join('');
 }
 
 /** Reads our element below `metadata` of a domain; undefined when the domain has none. */
@@ -76,8 +98,8 @@ export function readMetadata(metadata: Element | undefined): MachineMetadata | u
   return {
     ...(labels.get(MANAGED_LABEL) === 'true' ? { mark } : {}),
     proxy: {
-      namespace: textAt(machine, 'proxy/namespace') ?? '',
-      name: textAt(machine, 'proxy/name') ?? '',
+      namespace: textAt(machine, 'namespace') ?? '',
+      name: textAt(machine, 'proxy') ?? '',
     },
     createdAtMs: Number.isNaN(createdAtMs) ? 0 : createdAtMs,
     plan: {

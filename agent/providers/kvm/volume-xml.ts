@@ -19,7 +19,10 @@ export function formatOverlayVolume(name: string, bytes: number, backingPath: st
 }
 
 export interface VolumeDefinition {
+  /** Size of the disk that it is; libvirt looks into what was uploaded. */
   readonly capacityBytes: number;
+  /** Size of the file. */
+  readonly fileBytes: number;
   readonly format: string;
   /** Absent when nothing backs the volume. */
   readonly backingPath?: string;
@@ -37,6 +40,7 @@ export function parseVolume(text: string): VolumeDefinition | undefined {
   const backingPath = textAt(volume, 'backingStore/path');
   return {
     capacityBytes: Number(textAt(volume, 'capacity') ?? 0),
+    fileBytes: Number(textAt(volume, 'physical') ?? 0),
     format: child(volume, 'target/format')?.getAttribute('type') ?? '',
     ...(backingPath === undefined || backingPath === '' ? {} : { backingPath }),
     createdAtMs: millis(textAt(times, 'btime') ?? textAt(times, 'ctime')),
