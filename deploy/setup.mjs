@@ -40,6 +40,9 @@ const PROGRAMS = [
     ['/usr/share/OVMF/OVMF_CODE_4M.fd', 'ovmf', 'boots them'],
     ['dnsmasq', 'dnsmasq-base', 'gives them addresses'],
     ['ip', 'iproute2', 'connects the hypervisor host of the tests'],
+    ['objcopy', 'binutils', 'builds the guests of the tests'],
+    ['zstd', 'zstd', 'builds the guests of the tests'],
+    ['isoinfo', 'genisoimage', 'reads the seeds of machines'],
   ].map(([program, name, why]) => ({ program, package: name, why, goals: ['test', 'bench'] })),
   { program: 'squid', package: 'squid', why: 'runs the managed proxies', goals: ['start', 'test'] },
   {

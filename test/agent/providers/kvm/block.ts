@@ -30,3 +30,12 @@ export const request: CreateRequest = {
   placement: {},
   port: 3128,
 };
+
+/** The start of a qcow2 image of version 3 without features. */
+export function qcow2Head(virtualBytes: number): Buffer {
+  const head = Buffer.alloc(104);
+  head.write('QFI\xfb', 'latin1');
+  head.writeUInt32BE(3, 4);
+  head.writeBigUInt64BE(BigInt(virtualBytes), 24);
+  return head;
+}
