@@ -150,7 +150,7 @@ function machinesOf(
             mark,
             proxy: { namespace: 'crawl', name: 'theirs' },
             createdAtMs: clock.now(),
-            plan: { image: IMAGE, sha256: '', diskGiB: 1 },
+            plan: { image: IMAGE, diskGiB: 1 },
             phase: 'started',
           },
           virtType: 'qemu',

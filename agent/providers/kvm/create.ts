@@ -108,7 +108,7 @@ async function define(context: CreateContext, request: CreateRequest): Promise<F
       mark: { uid, installation },
       proxy: { namespace, name: proxyName },
       createdAtMs: context.nowMs(),
-      plan: { image: image.name, sha256: image.sha256, diskGiB: machineType.diskGiB },
+      plan: { image: image.name, diskGiB: machineType.diskGiB },
       phase: 'seeding',
     },
     virtType: host.virtType,

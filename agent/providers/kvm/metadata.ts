@@ -21,9 +21,8 @@ export type Phase = 'seeding' | 'preparing' | 'started' | 'deleting';
 
 /** What a machine was asked to be; enough to go on preparing it without the request. */
 export interface Plan {
-  /** Name of the image in the configuration, and the checksum that it had then. */
+  /** Name of the image in the configuration; which one that is, the configuration of the day says. */
   readonly image: string;
-  readonly sha256: string;
   readonly diskGiB: number;
 }
 
@@ -72,7 +71,6 @@ function format(
     element('proxy', proxy.name),
     element('createdAt', new Date(createdAtMs).toISOString()),
     element('image', plan.image),
-    element('sha256', plan.sha256),
     element('diskGiB', plan.diskGiB),
     element('phase', phase),
     `</${prefix}machine>`,
@@ -104,7 +102,6 @@ export function readMetadata(metadata: Element | undefined): MachineMetadata | u
     createdAtMs: Number.isNaN(createdAtMs) ? 0 : createdAtMs,
     plan: {
       image: textAt(machine, 'image') ?? '',
-      sha256: textAt(machine, 'sha256') ?? '',
       diskGiB: Number(textAt(machine, 'diskGiB') ?? Number.NaN),
     },
     // What is not known here was written by a later version: nobody starts such a machine.

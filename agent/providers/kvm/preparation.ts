@@ -11,13 +11,13 @@
 import { createBackoff } from '#agent/runtime/backoff.ts';
 import { orAborted, pause } from '#agent/runtime/deadline.ts';
 import type { Clock, Random, Timer } from '#shared/clock.ts';
-import type { KvmBlock, KvmHost } from '../config-kvm.ts';
+import type { KvmBlock, KvmHost, KvmImage } from '../config-kvm.ts';
 import { assertMemoryRoom } from './capacity.ts';
 import { UnusableError } from './classify.ts';
 import { ownVolume, setPhase } from './create.ts';
 import type { Hosts, Use } from './hosts.ts';
 import type { ImageStore } from './image-store.ts';
-import { DOMAIN_STATE, isLibvirtError, type Volume } from './libvirt/client.ts';
+import { DOMAIN_STATE, isLibvirtError } from './libvirt/client.ts';
 import type { Libvirt } from './libvirt-port.ts';
 import { type Found, findDomain } from './lookup.ts';
 import type { MachineMetadata, Plan } from './metadata.ts';
@@ -87,9 +87,9 @@ export class Preparations {
   /** What a job is at, or why it failed last; undefined when there is none. */
   status(host: KvmHost, name: string, plan: Plan): string | undefined {
     const job = this.#jobs.get(keyOf(host, name));
-    if (job === undefined) return undefined;
-    if (job.failure !== undefined) return job.failure;
-    const progress = this.#deps.images.progress(host, { name: plan.image, sha256: plan.sha256 });
+    if (job?.failure !== undefined) return job.failure;
+    const image = this.#imageOf(plan);
+    const progress = image && job && this.#deps.images.progress(host, image);
     return progress === undefined ? undefined : `image ${plan.image}: ${progress}`;
   }
 
@@ -126,9 +126,11 @@ export class Preparations {
   async #prepare(host: KvmHost, machine: MachineRef, signal: AbortSignal): Promise<void> {
     const plan = await this.#call(host, (...at) => planOf(...at, machine));
     if (plan === undefined) return;
-    await this.#ensureImage(host, plan, signal);
+    const image = await this.#ensureImage(host, plan, signal);
     signal.throwIfAborted();
-    await this.#call(host, (libvirt, within) => this.#complete(libvirt, host, machine, within));
+    await this.#call(host, (libvirt, within) =>
+      this.#complete(libvirt, { host, machine, image }, within),
+    );
   }
 
   /**
@@ -139,45 +141,38 @@ export class Preparations {
     return this.#deps.hosts.call(host, new AbortController().signal, use);
   }
 
-  async #ensureImage(host: KvmHost, plan: Plan, signal: AbortSignal): Promise<void> {
-    const { images, block } = this.#deps;
-    const present = await this.#call(host, (...at) => this.#find(host, plan, ...at));
-    if (present !== undefined) return;
-    const image = block.images.find(
-      ({ name, sha256 }) => name === plan.image && sha256 === plan.sha256,
-    );
-    if (image === undefined) {
-      throw new UnusableError(
-        `image ${plan.image} with the SHA-256 ${plan.sha256} is no longer in the configuration`,
-      );
-    }
-    await images.fetch(host, image, signal);
+  /** By its name, so that a mistake in the configuration can be mended for machines on their way. */
+  #imageOf(plan: Plan): KvmImage | undefined {
+    return this.#deps.block.images.find(({ name }) => name === plan.image);
   }
 
-  #find(
-    host: KvmHost,
-    plan: Plan,
-    libvirt: Libvirt,
-    signal: AbortSignal,
-  ): Promise<Volume | undefined> {
-    const image = { name: plan.image, sha256: plan.sha256 };
-    return this.#deps.images.find(libvirt, host, image, signal);
+  async #ensureImage(host: KvmHost, plan: Plan, signal: AbortSignal): Promise<KvmImage> {
+    const { images } = this.#deps;
+    const image = this.#imageOf(plan);
+    if (image === undefined) {
+      throw new UnusableError(`image ${plan.image} is no longer in the configuration`);
+    }
+    const present = await this.#call(host, (libvirt, within) =>
+      images.find(libvirt, host, image, within),
+    );
+    if (present === undefined) await images.fetch(host, image, signal);
+    return image;
   }
 
   /** From the image to a machine that runs; in one go, as all of it is quick. */
   async #complete(
     libvirt: Libvirt,
-    host: KvmHost,
-    machine: MachineRef,
+    of: { readonly host: KvmHost; readonly machine: MachineRef; readonly image: KvmImage },
     signal: AbortSignal,
   ): Promise<void> {
+    const { host, machine } = of;
     const found = await findPreparing(libvirt, machine, signal);
     if (found === undefined) return;
     const { definition, domain } = found;
     const { state } = await libvirt.domainState(domain, signal);
     if (state === DOMAIN_STATE.shutoff) {
-      const image = await this.#find(host, definition.machine.plan, libvirt, signal);
-      if (image === undefined) throw new Error(`image ${definition.machine.plan.image} vanished`);
+      const image = await this.#deps.images.find(libvirt, host, of.image, signal);
+      if (image === undefined) throw new Error(`image ${of.image.name} vanished from the pool`);
       const disk = ownVolume(definition, 'qcow2');
       if (disk === undefined) throw new Error(`domain ${domain.name} has no disk of ours`);
       const { diskGiB } = definition.machine.plan;

@@ -88,7 +88,10 @@ export function createKvmProvider(
     const chosen = checkedChoice(request);
     const { host } = chosen;
     const { domain, machine } = await hosts.call(host, signal, (libvirt, within) =>
-      ensureMachine({ libvirt, chosen, signal: within, newUuid, nowMs: clock.now }, request),
+      ensureMachine(
+        { libvirt, chosen, signal: within, newUuid, nowMs: () => clock.now() },
+        request,
+      ),
     );
     if (machine.phase === 'preparing') preparations.attend(host, domain);
     return formatId({ host: host.name, name: domain.name });
@@ -152,7 +155,12 @@ export function createKvmProvider(
     const ref = refOf(id);
     const host = hostOf(ref);
     if (host === undefined) return;
-    await hosts.call(host, signal, (libvirt, within) => disownMachine(libvirt, ref.name, within));
+    // A job writes what it knows of the machine, and would write the mark back.
+    await preparations.stop(host, ref.name, signal);
+    const found = await hosts.call(host, signal, (libvirt, within) =>
+      disownMachine(libvirt, ref.name, within),
+    );
+    if (found?.definition.machine?.phase === 'preparing') preparations.attend(host, found.domain);
   }
 
   async function list(signal: AbortSignal): Promise<Instance[]> {

@@ -68,18 +68,21 @@ async function deleteVolumes(
 
 /**
  * Takes the mark out of the definition that is stored and out of the one in use. Its time of
- * creation and the way that it has come stay: they are nobody's claim.
+ * creation and the way that it has come stay: they are nobody's claim. Gives the machine, if there is
+ * one.
  */
 export async function disownMachine(
   libvirt: Libvirt,
   name: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Found | undefined> {
   const found = await findDomain(libvirt, name, signal);
   const machine = found?.definition.machine;
-  if (found === undefined || machine?.mark === undefined) return;
-  const { mark: _, ...unmarked } = machine;
-  await unlessAbsent(writeBoth(libvirt, found, unmarked, signal));
+  if (found !== undefined && machine?.mark !== undefined) {
+    const { mark: _, ...unmarked } = machine;
+    await unlessAbsent(writeBoth(libvirt, found, unmarked, signal));
+  }
+  return found;
 }
 
 async function writeBoth(

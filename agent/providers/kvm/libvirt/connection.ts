@@ -310,8 +310,7 @@ export class Connection {
   ): boolean {
     if (!this.#stream.writable) return true;
     const header = { program, version: PROTOCOL_VERSION, procedure, type, serial, status };
-    const goesOn = this.#stream.write(encodeHead(header, body.length));
-    return body.length === 0 ? goesOn : this.#stream.write(body);
+    return this.#stream.write(Buffer.concat([encodeHead(header, body.length), body]));
   }
 
   /** Runs what reads an answer; one that is unreadable ends the connection. */

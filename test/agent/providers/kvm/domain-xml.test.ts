@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { formatDomain, macOf, parseDomain } from '#agent/providers/kvm/domain-xml.ts';
 import { type MachineMetadata, METADATA_URI } from '#agent/providers/kvm/metadata.ts';
 import { parseXml } from '#agent/providers/kvm/xml.ts';
-import { request, SHA256 } from './block.ts';
+import { request } from './block.ts';
 
 const UUID = '0a1b2c3d-1111-4222-8333-445566778899';
 const machine: MachineMetadata = {
   mark: { uid: request.uid, installation: request.installation },
   proxy: { namespace: 'crawl', name: 'one' },
   createdAtMs: Date.UTC(2026, 0, 2, 3, 4, 5, 6),
-  plan: { image: 'debian-13', sha256: SHA256, diskGiB: 10 },
+  plan: { image: 'debian-13', diskGiB: 10 },
   phase: 'seeding',
 };
 const spec = {
@@ -118,7 +118,7 @@ describe('what libvirt gives', () => {
       mark: { uid: '', installation: '' },
       proxy: { namespace: '', name: '' },
       createdAtMs: 0,
-      plan: { image: '', sha256: '', diskGiB: Number.NaN },
+      plan: { image: '', diskGiB: Number.NaN },
       phase: 'started',
     });
   });
