@@ -3,12 +3,15 @@
  * in reverse, within a bound.
  */
 import './runtime/heap.ts';
+import { randomUUID } from 'node:crypto';
 import { assemble, time } from './assembly.ts';
 import { type Config, readConfig, unbuiltFlags } from './config.ts';
 import { ClusterAccessError } from './kube/access.ts';
 import { openCluster } from './kube/cluster.ts';
 import { checkProviders } from './provider-file.ts';
 import { createKubernetesProvider } from './providers/kubernetes/provider.ts';
+import { createConnections } from './providers/kvm/connections.ts';
+import { createKvmProvider } from './providers/kvm/provider.ts';
 import type { ProviderBuilders } from './providers/registry.ts';
 import { stopOnSignals } from './runtime/stop-signals.ts';
 import { supervise } from './runtime/supervise.ts';
@@ -41,8 +44,17 @@ async function run(config: Config, telemetry: Telemetry): Promise<number> {
   await using closing = new AsyncDisposableStack();
   const cluster = await openCluster({ ...config, ...time, observer: telemetry.cluster });
   closing.defer(() => cluster.client.close());
+  const connections = createConnections({ ...time, secrets: cluster.secrets });
+  closing.defer(() => connections.close());
   const builders: ProviderBuilders = {
     kubernetes: (block) => createKubernetesProvider(block, { ...cluster, log }),
+    kvm: (block) =>
+      createKvmProvider(block, {
+        ...time,
+        hosts: connections.hosts(block.kvm),
+        newUuid: randomUUID,
+        log,
+      }),
   };
   const loops = assemble({ config, telemetry, cluster, builders });
   const server = await startTelemetryServer(config.metricsBind, {

@@ -24,8 +24,26 @@ const POLICY = '/usr/sbin/policy-rc.d';
 const POLICY_TEXT =
   '#!/bin/sh\n# Of the set-up of this project, while it installs packages.\nexit 101\n';
 
-/** What a goal needs beyond npm packages: the program to look for and Debian's package of it. */
+/**
+ * What a goal needs beyond npm packages: the program to look for, or the path of a file, and Debian's
+ * package of it.
+ */
 const PROGRAMS = [
+  // One row each for what the test's own hypervisor host is made of.
+  ...[
+    ['sshd', 'openssh-server', 'leads to the libvirtd of the tests'],
+    ['ssh-keygen', 'openssh-client', 'makes the keys for it'],
+    ['libvirtd', 'libvirt-daemon-system', 'is what the kvm provider talks to'],
+    ['virsh', 'libvirt-clients', 'is measured beside the kvm provider'],
+    ['qemu-system-x86_64', 'qemu-system-x86', 'runs the virtual machines of the tests'],
+    ['qemu-img', 'qemu-utils', 'makes their disks'],
+    ['/usr/share/OVMF/OVMF_CODE_4M.fd', 'ovmf', 'boots them'],
+    ['dnsmasq', 'dnsmasq-base', 'gives them addresses'],
+    ['ip', 'iproute2', 'connects the hypervisor host of the tests'],
+    ['objcopy', 'binutils', 'builds the guests of the tests'],
+    ['zstd', 'zstd', 'builds the guests of the tests'],
+    ['isoinfo', 'genisoimage', 'reads the seeds of machines'],
+  ].map(([program, name, why]) => ({ program, package: name, why, goals: ['test', 'bench'] })),
   { program: 'squid', package: 'squid', why: 'runs the managed proxies', goals: ['start', 'test'] },
   {
     program: 'kubectl',
@@ -192,6 +210,7 @@ export function withoutServices(work, policy = POLICY) {
 }
 
 function onPath(program) {
+  if (program.startsWith('/')) return existsSync(program);
   const versions = existsSync(POSTGRES) ? readdirSync(POSTGRES) : [];
   const postgres = versions.map((version) => join(POSTGRES, version, 'bin'));
   return [...path(), ...EXTRA_PATH, ...postgres].some((folder) =>

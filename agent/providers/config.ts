@@ -5,6 +5,7 @@
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { kubernetesBlockSchema } from './config-kubernetes.ts';
+import { kvmBlockSchema } from './config-kvm.ts';
 
 /** Names are used in Proxy specs, metric labels and ProviderHealth objects. */
 const PROVIDER_NAME_PATTERN = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
@@ -12,29 +13,35 @@ const PROVIDERS_MAX = 100;
 const PROBLEMS_MAX = 50;
 /** Pods are cheap and quickly made; a runaway is stopped all the same. */
 const PODS_PER_MINUTE = 600;
+/** Each boots on a host that has other guests to serve. */
+const VIRTUAL_MACHINES_PER_MINUTE = 30;
 const CREATIONS_PER_MINUTE_MAX = 100_000;
 
 const nameSchema = z.string().regex(PROVIDER_NAME_PATTERN, {
   message: 'must be lower-case letters, digits, "-" and ".", at most 253 characters',
 });
 
+/** Instances that are begun within a minute, at most. */
+const creationsPerMinuteSchema = z.number().int().min(1).max(CREATIONS_PER_MINUTE_MAX);
+
 /** Each type and the schema of the one block that it takes, which has the name of the type. */
 const kubernetesProviderSchema = z.strictObject({
   name: nameSchema,
   type: z.literal('kubernetes'),
-  /** Instances that are begun within a minute, at most. */
-  creationsPerMinute: z
-    .number()
-    .int()
-    .min(1)
-    .max(CREATIONS_PER_MINUTE_MAX)
-    .default(PODS_PER_MINUTE),
+  creationsPerMinute: creationsPerMinuteSchema.default(PODS_PER_MINUTE),
   kubernetes: kubernetesBlockSchema,
 });
-const SCHEMAS = { kubernetes: kubernetesProviderSchema } as const;
+const kvmProviderSchema = z.strictObject({
+  name: nameSchema,
+  type: z.literal('kvm'),
+  creationsPerMinute: creationsPerMinuteSchema.default(VIRTUAL_MACHINES_PER_MINUTE),
+  kvm: kvmBlockSchema,
+});
+const SCHEMAS = { kubernetes: kubernetesProviderSchema, kvm: kvmProviderSchema } as const;
 
 export type KubernetesProviderConfig = z.infer<typeof kubernetesProviderSchema>;
-export type ProviderConfig = KubernetesProviderConfig;
+export type KvmProviderConfig = z.infer<typeof kvmProviderSchema>;
+export type ProviderConfig = KubernetesProviderConfig | KvmProviderConfig;
 export type ProviderType = keyof typeof SCHEMAS;
 
 export type ProvidersConfigResult =

@@ -39,12 +39,18 @@ export function createRegistry(
   const providers = new Map<string, Provider>();
   const checked: CheckedProvider[] = [];
   for (const config of configs) {
-    const built = builders[config.type](config);
+    const built = build(builders, config);
     providers.set(config.name, decorate(built));
     checked.push({ name: config.name, type: config.type, ...checkerOf(built) });
   }
   const list = [...providers.values()];
   return { get: (name) => providers.get(name), list: () => list, checked: () => checked };
+}
+
+function build(builders: ProviderBuilders, config: ProviderConfig): Provider & Partial<Checker> {
+  // The compiler does not see that type and builder belong together.
+  const builder = builders[config.type] as (config: ProviderConfig) => Provider & Partial<Checker>;
+  return builder(config);
 }
 
 function checkerOf(built: Provider & Partial<Checker>): { checker?: Checker } {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { checkProviders, openProviderFile } from '#agent/provider-file.ts';
 import type { Provider } from '#agent/providers/provider.ts';
+import { buildersWith } from '#test/fakes/builders.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
 
 function text(...names: string[]): string {
@@ -31,7 +32,7 @@ function setUp(file: { path: string; text: string } | undefined) {
   const requests: string[] = [];
   const providers = openProviderFile({
     file,
-    builders: { kubernetes: (block) => provider(block.name) },
+    builders: buildersWith((block) => provider(block.name)),
     clock,
     random: () => 0.5,
     observer: {

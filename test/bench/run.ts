@@ -14,6 +14,7 @@ type Bench = (progress: Progress, options: BenchOptions) => Promise<readonly Fig
 const BENCHES: Readonly<Record<string, () => Promise<Bench>>> = {
   operator: async () => (await import('./operator/operator.ts')).benchOperator,
   lease: async () => (await import('./lease/lease.ts')).benchLease,
+  libvirt: async () => (await import('./libvirt/libvirt.ts')).benchLibvirt,
   memory: async () => (await import('./memory/memory.ts')).benchMemory,
   selection: async () => (await import('./selection/selection.ts')).benchSelection,
 };
@@ -23,14 +24,17 @@ const USAGE = `Usage: npm run bench -- NAME [options]
   operator   the agent with 500, 2,200 and 5,000 proxies: how fast it converges, what one costs
   lease      leases from the edge under workerd, beside an object that does nothing, one write per
              request, Redis, PostgreSQL and a scan in memory, all behind the same API (9 minutes)
+  libvirt    the libvirt client of the kvm provider beside virsh, over the same SSH: uploads, calls
   memory     what the ledger holds in memory with 25,000 proxies and 50,000 leases
   selection  the book alone, with up to 100,000 proxies and most of them cooling down
 
   --json         one JSON document on standard output
   --help         this text
 
+Of lease and libvirt:
+  --rounds N     times that each thing is measured
+
 Of lease:
-  --rounds N     times that each server is measured, 5 unless told otherwise
   --seconds N    length of each measurement, 2 unless told otherwise
   --only TEXT    only the servers with TEXT in their names, such as "edge, 1,000"
   --edge FOLDER  measure the edge of another checkout

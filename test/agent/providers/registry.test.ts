@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { parseProvidersConfig } from '#agent/providers/config.ts';
 import { instrument } from '#agent/providers/instrumentation.ts';
 import { createRegistry } from '#agent/providers/registry.ts';
+import { buildersWith } from '#test/fakes/builders.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
 import { MemoryProvider } from '#test/fakes/memory-provider.ts';
 
@@ -15,10 +16,9 @@ describe('registry', () => {
   test('finds providers by name, decorated, and keeps their checkers bare', async () => {
     const check = vi.fn(async () => []);
     const registry = createRegistry(
-      {
-        kubernetes: ({ name }) =>
-          Object.assign(new MemoryProvider({ name }), name === 'a' ? { check } : {}),
-      },
+      buildersWith(({ name }) =>
+        Object.assign(new MemoryProvider({ name }), name === 'a' ? { check } : {}),
+      ),
       configs,
       (provider) => instrument(provider, { providerRequest: () => {} }, new FakeClock()),
     );

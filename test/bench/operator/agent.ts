@@ -9,6 +9,7 @@ import { openCluster } from '#agent/kube/cluster.ts';
 import { checkProviders } from '#agent/provider-file.ts';
 import { supervise } from '#agent/runtime/supervise.ts';
 import { createTelemetry } from '#agent/telemetry/telemetry.ts';
+import { buildersWith } from '#test/fakes/builders.ts';
 import { MemoryProvider } from '#test/fakes/memory-provider.ts';
 
 /** What the parent is told. */
@@ -48,12 +49,11 @@ async function main(): Promise<number> {
     process.send?.(usage);
   });
   const cluster = await openCluster({ ...config, ...time, observer: telemetry.cluster });
-  const builders = {
-    kubernetes: ({ name }: { readonly name: string }) =>
-      Object.assign(new MemoryProvider({ name, addressOf: ADDRESS_OF, nowMs: time.clock.now }), {
-        creationsPerMinute: CREATIONS_PER_MINUTE,
-      }),
-  };
+  const builders = buildersWith(({ name }) =>
+    Object.assign(new MemoryProvider({ name, addressOf: ADDRESS_OF, nowMs: time.clock.now }), {
+      creationsPerMinute: CREATIONS_PER_MINUTE,
+    }),
+  );
   const loops = assemble({ config, telemetry, cluster, builders });
   await supervise(loops, { ...time, stop, graceMs: 5_000 });
   await cluster.client.close();

@@ -1,0 +1,12 @@
+/** Builders of providers, of which a test needs one. */
+import type { ProviderBuilders } from '#agent/providers/registry.ts';
+
+/** Providers of the type `kubernetes` as the test makes them; others are none of its business. */
+export function buildersWith(kubernetes: ProviderBuilders['kubernetes']): ProviderBuilders {
+  return {
+    kubernetes,
+    kvm: ({ name }) => {
+      throw new Error(`no test here has a kvm provider, such as ${name}`);
+    },
+  };
+}
