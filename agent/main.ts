@@ -8,6 +8,9 @@ import { type Config, readConfig, unbuiltFlags } from './config.ts';
 import { ClusterAccessError } from './kube/access.ts';
 import { openCluster } from './kube/cluster.ts';
 import { checkProviders } from './provider-file.ts';
+import { createComputeClient } from './providers/gcp/compute-client.ts';
+import { createGcpProvider } from './providers/gcp/provider.ts';
+import { wireLog } from './providers/gcp/wire-log.ts';
 import { createKubernetesProvider } from './providers/kubernetes/provider.ts';
 import type { ProviderBuilders } from './providers/registry.ts';
 import { stopOnSignals } from './runtime/stop-signals.ts';
@@ -43,6 +46,11 @@ async function run(config: Config, telemetry: Telemetry): Promise<number> {
   closing.defer(() => cluster.client.close());
   const builders: ProviderBuilders = {
     kubernetes: (block) => createKubernetesProvider(block, { ...cluster, log }),
+    gcp(block) {
+      const wire = wireLog(log, block.name, config);
+      const api = createComputeClient(block.gcp, { ...time, ...wire });
+      return createGcpProvider(block, { ...time, api, log });
+    },
   };
   const loops = assemble({ config, telemetry, cluster, builders });
   const server = await startTelemetryServer(config.metricsBind, {

@@ -4,6 +4,7 @@
  */
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
+import { gcpBlockSchema } from './config-gcp.ts';
 import { kubernetesBlockSchema } from './config-kubernetes.ts';
 
 /** Names are used in Proxy specs, metric labels and ProviderHealth objects. */
@@ -12,29 +13,37 @@ const PROVIDERS_MAX = 100;
 const PROBLEMS_MAX = 50;
 /** Pods are cheap and quickly made; a runaway is stopped all the same. */
 const PODS_PER_MINUTE = 600;
+/** Each costs money, and a project's API takes some thousand calls a minute. */
+const VMS_PER_MINUTE = 60;
 const CREATIONS_PER_MINUTE_MAX = 100_000;
 
 const nameSchema = z.string().regex(PROVIDER_NAME_PATTERN, {
   message: 'must be lower-case letters, digits, "-" and ".", at most 253 characters',
 });
 
+/** Instances that are begun within a minute, at most. */
+function creationsSchema(perMinute: number) {
+  return z.number().int().min(1).max(CREATIONS_PER_MINUTE_MAX).default(perMinute);
+}
+
 /** Each type and the schema of the one block that it takes, which has the name of the type. */
 const kubernetesProviderSchema = z.strictObject({
   name: nameSchema,
   type: z.literal('kubernetes'),
-  /** Instances that are begun within a minute, at most. */
-  creationsPerMinute: z
-    .number()
-    .int()
-    .min(1)
-    .max(CREATIONS_PER_MINUTE_MAX)
-    .default(PODS_PER_MINUTE),
+  creationsPerMinute: creationsSchema(PODS_PER_MINUTE),
   kubernetes: kubernetesBlockSchema,
 });
-const SCHEMAS = { kubernetes: kubernetesProviderSchema } as const;
+const gcpProviderSchema = z.strictObject({
+  name: nameSchema,
+  type: z.literal('gcp'),
+  creationsPerMinute: creationsSchema(VMS_PER_MINUTE),
+  gcp: gcpBlockSchema,
+});
+const SCHEMAS = { kubernetes: kubernetesProviderSchema, gcp: gcpProviderSchema } as const;
 
 export type KubernetesProviderConfig = z.infer<typeof kubernetesProviderSchema>;
-export type ProviderConfig = KubernetesProviderConfig;
+export type GcpProviderConfig = z.infer<typeof gcpProviderSchema>;
+export type ProviderConfig = KubernetesProviderConfig | GcpProviderConfig;
 export type ProviderType = keyof typeof SCHEMAS;
 
 export type ProvidersConfigResult =

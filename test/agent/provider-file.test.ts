@@ -31,7 +31,7 @@ function setUp(file: { path: string; text: string } | undefined) {
   const requests: string[] = [];
   const providers = openProviderFile({
     file,
-    builders: { kubernetes: (block) => provider(block.name) },
+    builders: { kubernetes: ({ name }) => provider(name), gcp: ({ name }) => provider(name) },
     clock,
     random: () => 0.5,
     observer: {

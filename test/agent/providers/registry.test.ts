@@ -18,6 +18,7 @@ describe('registry', () => {
       {
         kubernetes: ({ name }) =>
           Object.assign(new MemoryProvider({ name }), name === 'a' ? { check } : {}),
+        gcp: ({ name }) => new MemoryProvider({ name }),
       },
       configs,
       (provider) => instrument(provider, { providerRequest: () => {} }, new FakeClock()),

@@ -48,12 +48,11 @@ async function main(): Promise<number> {
     process.send?.(usage);
   });
   const cluster = await openCluster({ ...config, ...time, observer: telemetry.cluster });
-  const builders = {
-    kubernetes: ({ name }: { readonly name: string }) =>
-      Object.assign(new MemoryProvider({ name, addressOf: ADDRESS_OF, nowMs: time.clock.now }), {
-        creationsPerMinute: CREATIONS_PER_MINUTE,
-      }),
-  };
+  const inMemory = ({ name }: { readonly name: string }) =>
+    Object.assign(new MemoryProvider({ name, addressOf: ADDRESS_OF, nowMs: time.clock.now }), {
+      creationsPerMinute: CREATIONS_PER_MINUTE,
+    });
+  const builders = { kubernetes: inMemory, gcp: inMemory };
   const loops = assemble({ config, telemetry, cluster, builders });
   await supervise(loops, { ...time, stop, graceMs: 5_000 });
   await cluster.client.close();

@@ -12,7 +12,7 @@ export function configWith(block: object = {}): KubernetesProviderConfig {
   const parsed = parseProvidersConfig(JSON.stringify({ providers: [entry] }));
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
   const [config] = parsed.providers;
-  if (config === undefined) throw new Error('no provider');
+  if (config?.type !== 'kubernetes') throw new Error('no provider');
   return config;
 }
 
