@@ -34,13 +34,15 @@ export function classify(
   return new ProviderError(classOf(error), at, told, { cause: error });
 }
 
-/** Class of a failed call. A 404 is Transient here: what it means, the caller has to see. */
+/** Class of a failed call. */
 export function classOf(error: unknown): ProviderErrorClass {
   if (!(error instanceof ComputeError) || error.status === undefined) return 'Transient';
   const { status, reasons } = error;
   if (reasons.some((reason) => PASSING_REASONS.has(reason))) return 'Transient';
   if (status === 429 || reasons.some(isQuotaCode)) return 'QuotaExceeded';
   if (status === 403 && reasons.some((reason) => QUOTA_REASONS.has(reason))) return 'QuotaExceeded';
+  // Of the API itself, and not of the instance (`saysNotFound` comes first): a project, an image.
+  if (status === 404 && reasons.includes('notFound')) return 'Permanent';
   return PERMANENT_STATUSES.has(status) ? 'Permanent' : 'Transient';
 }
 
