@@ -8,13 +8,18 @@ export interface PageQuery {
   readonly pageToken?: string | undefined;
 }
 
-export function pageOf<T>(all: readonly T[], query: PageQuery): { items: T[]; next?: string } {
+/** @param sizeMax the API may give less than it is asked for. */
+export function pageOf<T>(
+  all: readonly T[],
+  query: PageQuery,
+  sizeMax: number = PAGE_MAX,
+): { items: T[]; next?: string } {
   const size = Number(query.maxResults ?? PAGE_MAX);
   if (!Number.isInteger(size) || size < 0 || size > PAGE_MAX) {
     throw invalid('maxResults', query.maxResults, 'Must be from 0 to 500.');
   }
   const start = query.pageToken === undefined ? 0 : positionOf(query.pageToken);
-  const end = start + size;
+  const end = start + Math.min(size, sizeMax);
   const items = all.slice(start, end);
   return end < all.length ? { items, next: tokenOf(end) } : { items };
 }

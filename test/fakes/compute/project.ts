@@ -68,6 +68,8 @@ export class FakeProject {
   readonly insertFailures: OperationFailure[] = [];
   /** Inserted instances can be seen only after this time. */
   hiddenMs = 0;
+  /** A page of a list holds no more, whatever is asked for. */
+  pageSizeMax = 500;
   /** Instances that were ever made. */
   made = 0;
   readonly options: ProjectOptions;

@@ -162,7 +162,7 @@ function aggregated(project: FakeProject, { query }: Call): Json {
   const readable = options.zones.filter((zone) => !unreachable.has(zone));
   const all = readable.flatMap((zone) => project.visible(zone));
   const found = all.filter((instance) => matches(objectOf(project.resourceOf(instance))));
-  const { items, next } = pageOf(found, pagesOf(query));
+  const { items, next } = pageOf(found, pagesOf(query), project.pageSizeMax);
   const scopes = options.zones.map((zone): [string, Json] => {
     const scope = `zones/${zone}`;
     const here = items.filter((instance) => instance.zone === zone);
