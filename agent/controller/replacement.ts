@@ -48,8 +48,11 @@ async function getMade(step: Step, providerID: string): Promise<Instance | undef
 }
 
 /** Shown and paced by the failure itself, as that of a create is. */
-function forgetUnmade({ deps, draft }: Step, error: ProviderError): void {
+function forgetUnmade(step: Step, error: ProviderError): void {
+  const { deps, draft } = step;
   draft.setProviderID(undefined);
+  // A create that is answered forgets the failures before it, and the deaths not.
+  if (error.class === 'Transient') noteDeath(step, 0);
   deps.suspects.clear(draft.key);
   deps.pacing.failed(draft.key, {
     intent: `${intendedHash(draft)}@${draft.proxy.metadata.generation}`,

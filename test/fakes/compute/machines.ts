@@ -1,6 +1,6 @@
 /**
- * Real servers behind the addresses of fake instances: each is a forward proxy on an address of its
- * own in 127.0.0.0/8 that listens where its user-data says, as a machine does that was set up by it.
+ * Real servers behind the addresses of fake instances: each is a forward proxy on an address of
+ * its own in 127.0.0.0/8 that listens where its user-data says, as a machine does.
  */
 import { type Listening, listenForwardProxy } from '../proxies.ts';
 import type { Hypervisor, Instance } from './project.ts';
