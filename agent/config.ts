@@ -118,14 +118,17 @@ export const FLAGS: readonly FlagSpec[] = [
   text('gc-min-age', 'DURATION', 'younger instances are never swept', '10m'),
   toggle('gc-allow-namespaced', 'sweep although --proxy-namespace hides other proxies'),
   toggle('trace-health-probes', 'a trace span for each probe'),
-  toggle('gcp-wire-log-full-payloads', 'log whole bodies of the Compute Engine API'),
+  toggle(
+    'gcp-wire-log-full-payloads',
+    'show bodies in the wire log (--log-level=trace) of Compute Engine',
+  ),
   text('log-level', 'LEVEL', LOG_LEVELS.join(', '), 'info'),
   text('log-format', 'FORMAT', LOG_FORMATS.join(' or '), 'json'),
   text('agent-token-file', 'PATH', 'file with the token for the edge, in place of AGENT_TOKEN'),
 ];
 
 /** Accepted and checked, since the contract names them; what they control is not in this build. */
-const UNBUILT: ReadonlySet<string> = new Set(['trace-health-probes', 'gcp-wire-log-full-payloads']);
+const UNBUILT: ReadonlySet<string> = new Set(['trace-health-probes']);
 
 /** Flags that were given although nothing in this build acts on them. */
 export function unbuiltFlags(config: Config): string[] {

@@ -9,6 +9,9 @@ import { type Config, readConfig, unbuiltFlags } from './config.ts';
 import { ClusterAccessError } from './kube/access.ts';
 import { openCluster } from './kube/cluster.ts';
 import { checkProviders } from './provider-file.ts';
+import { createComputeClient } from './providers/gcp/compute-client.ts';
+import { createGcpProvider } from './providers/gcp/provider.ts';
+import { wireLog } from './providers/gcp/wire-log.ts';
 import { createKubernetesProvider } from './providers/kubernetes/provider.ts';
 import { createConnections } from './providers/kvm/connections.ts';
 import { createKvmProvider } from './providers/kvm/provider.ts';
@@ -55,6 +58,11 @@ async function run(config: Config, telemetry: Telemetry): Promise<number> {
         newUuid: randomUUID,
         log,
       }),
+    gcp(block) {
+      const wire = wireLog(log, block.name, config);
+      const api = createComputeClient(block.gcp, { ...time, ...wire });
+      return createGcpProvider(block, { ...time, api, log });
+    },
   };
   const loops = assemble({ config, telemetry, cluster, builders });
   const server = await startTelemetryServer(config.metricsBind, {

@@ -39,7 +39,7 @@ export interface ProviderFile {
   list(): readonly Provider[];
   /** The same, as provider checks ask them. */
   checked(): readonly CheckedProvider[];
-  /** Watches the file until `signal` aborts. */
+  /** Watches the file until `signal` aborts; then the providers are let go. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -63,6 +63,8 @@ export function openProviderFile(deps: ProviderFileDeps): ProviderFile {
     checked: () => registry.checked(),
     async run(signal) {
       if (file === undefined) return untilAborted(signal);
+      await using closing = new AsyncDisposableStack();
+      closing.defer(() => registry.close());
       await watchFile({
         ...file,
         clock,
@@ -76,7 +78,9 @@ export function openProviderFile(deps: ProviderFileDeps): ProviderFile {
             return;
           }
           const configs = parse(text);
+          const before = registry;
           registry = build(configs);
+          void before.close();
           observer.reloaded(configs.map((config) => config.name));
           deps.onReload();
         },

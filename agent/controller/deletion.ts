@@ -126,6 +126,7 @@ async function lookUp(step: Step, id: string): Promise<Instance | 'gone' | 'unre
   try {
     return await step.provider.get(id, step.signal);
   } catch (error) {
+    if (error instanceof ProviderError && error.neverMade) return 'gone';
     switch (errorClass(error)) {
       case 'NotFound':
         return 'gone';

@@ -63,6 +63,7 @@ async function request(step: Step, wanted: Wanted): Promise<string> {
         proxyName: name,
         placement: placement ?? {},
         port,
+        generation: draft.proxy.metadata.generation,
         ...(wanted.cloudInit === undefined ? {} : { cloudInit: wanted.cloudInit }),
       },
       signal,

@@ -18,7 +18,7 @@ import {
 /** Asks the provider for the recorded machine and stages what it says. */
 export async function observeInstance(step: Step, providerID: string): Promise<ReconcileResult> {
   cancelDrain(step);
-  const instance = await getInstance(step, providerID);
+  const instance = await getMade(step, providerID);
   if (instance === undefined) return replaceVanished(step, providerID);
   if (isDown(instance)) return replaceDown(step, instance);
   return instance.state === 'Provisioning' || instance.ip === undefined
@@ -35,6 +35,31 @@ async function getInstance(step: Step, providerID: string): Promise<Instance | u
   const at = { op: 'get', provider: step.provider.name } as const;
   const remedy = 'deleting this Proxy releases it, and another one can be made';
   throw new ProviderError('Permanent', at, `${describeOwner(step, instance)}; ${remedy}`);
+}
+
+/** As `getInstance`. A machine that was never made is forgotten: its create has failed, late. */
+async function getMade(step: Step, providerID: string): Promise<Instance | undefined> {
+  try {
+    return await getInstance(step, providerID);
+  } catch (error) {
+    if (error instanceof ProviderError && error.neverMade) forgetUnmade(step, error);
+    throw error;
+  }
+}
+
+/** Shown and paced by the failure itself, as that of a create is. */
+function forgetUnmade(step: Step, error: ProviderError): void {
+  const { deps, draft } = step;
+  draft.setProviderID(undefined);
+  // A create that is answered forgets the failures before it, and the deaths not.
+  if (error.class === 'Transient') noteDeath(step, 0);
+  deps.suspects.clear(draft.key);
+  deps.pacing.failed(draft.key, {
+    intent: `${intendedHash(draft)}@${draft.proxy.metadata.generation}`,
+    errorClass: error.class,
+    retryMs: deps.intervals.quotaRetryMs,
+    nowMs: deps.clock.monotonicMs(),
+  });
 }
 
 async function lookUp(step: Step, providerID: string): Promise<Instance | undefined> {
@@ -177,7 +202,7 @@ export async function removeForReplacement(
   why: string,
 ): Promise<ReconcileResult | undefined> {
   const { draft } = step;
-  const instance = await getInstance(step, providerID);
+  const instance = await getInstance(step, providerID).catch(goneIfNeverMade);
   if (instance === undefined) {
     return draft.isReplacing() ? undefined : unconfirmedGone(step, providerID);
   }
@@ -186,6 +211,12 @@ export async function removeForReplacement(
     if (waiting !== undefined) return waiting;
   }
   return destroyForReplacement(step, instance, why);
+}
+
+/** What was never made needs no removal, whatever the reason. */
+export function goneIfNeverMade(error: unknown): undefined {
+  if (error instanceof ProviderError && error.neverMade) return;
+  throw error;
 }
 
 /** `drain`; one odd answer must not end it, though, nor cost the leases on the machine. */

@@ -1,5 +1,10 @@
 /** What the steps of a managed Proxy share. */
-import type { Instance, Mark, Provider } from '#agent/providers/provider.ts';
+import {
+  type Instance,
+  type Mark,
+  PartialListError,
+  type Provider,
+} from '#agent/providers/provider.ts';
 import type { ReconcileResult } from '#agent/runtime/workers.ts';
 import { SPEC_HASH_ANNOTATION } from '#shared/crd/names.ts';
 import type { StepDeps } from './deps.ts';
@@ -49,8 +54,15 @@ export function isDown(instance: Instance): instance is DownInstance {
 
 /** A machine of this Proxy that no status tells of, found by its mark. */
 export async function findUnrecorded(step: Step): Promise<Instance | undefined> {
-  const instances = await step.provider.listByTag(step.signal);
-  return instances.find((instance) => isOwn(step, instance));
+  const isSought = (instance: Instance) => isOwn(step, instance);
+  try {
+    return (await step.provider.listByTag(step.signal)).find(isSought);
+  } catch (error) {
+    // What is not in the part that could be read may be in the other: unknown, not absent.
+    const found = error instanceof PartialListError ? error.instances.find(isSought) : undefined;
+    if (found === undefined) throw error;
+    return found;
+  }
 }
 
 /** Looks again soon, and less often the longer the machine has been on its way up or down. */

@@ -5,7 +5,7 @@
  * machine seen ownerless only once. Runs in the leader alone, over providers that are guarded.
  */
 import type { EventRecorder } from '#agent/kube/events.ts';
-import type { Instance, Provider } from '#agent/providers/provider.ts';
+import { type Instance, PartialListError, type Provider } from '#agent/providers/provider.ts';
 import { withDeadline } from '#agent/runtime/deadline.ts';
 import { LeadershipLostError } from '#agent/runtime/leadership.ts';
 import { runPeriodic } from '#agent/runtime/periodic.ts';
@@ -66,6 +66,12 @@ interface Known {
   readonly live: ReadonlySet<string>;
   /** The API server has none at all: it may have lost them. */
   readonly none: boolean;
+}
+
+interface Listed {
+  readonly machines: readonly Instance[];
+  /** The provider vouches for there being no others. */
+  readonly whole: boolean;
 }
 
 class OrphanSweeper implements Sweeper {
@@ -162,9 +168,9 @@ class OrphanSweeper implements Sweeper {
   ): Promise<SweepResult> {
     const { observer, clock } = this.#deps;
     const { name } = provider;
-    const machines = await this.#machines(provider, signal);
-    if (machines === undefined) return 'partial';
-    const own = ownMachines(machines, this.#options);
+    const listed = await this.#machines(provider, signal);
+    if (listed === undefined) return 'partial';
+    const own = ownMachines(listed.machines, this.#options);
     // A wiped etcd and a removed CRD look like this; what is seen now says nothing of the machines.
     if (known.none && own.length > 0) {
       observer.heldBack(name, own.length);
@@ -184,18 +190,23 @@ class OrphanSweeper implements Sweeper {
       seen.set(orphanKey(orphan), (seen.get(orphanKey(orphan)) ?? 0) + 1);
       await this.#collect(provider, orphan, signal);
     }
-    return 'completed';
+    return listed.whole ? 'completed' : 'partial';
   }
 
   /** Undefined when the provider cannot vouch for a list. */
-  async #machines(provider: Provider, signal: AbortSignal): Promise<Instance[] | undefined> {
+  async #machines(provider: Provider, signal: AbortSignal): Promise<Listed | undefined> {
     const { clock, observer } = this.#deps;
     try {
-      return await withDeadline(clock, LIST_MACHINES_DEADLINE_MS, signal, (deadline) =>
-        provider.listByTag(deadline),
-      );
+      const list = (deadline: AbortSignal) => provider.listByTag(deadline);
+      const machines = await withDeadline(clock, LIST_MACHINES_DEADLINE_MS, signal, list);
+      return { machines, whole: true };
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof PartialListError) {
+        // What is not listed is not judged, and what is listed is as certain as ever.
+        observer.providerPartial(provider.name, error.unread);
+        return { machines: error.instances, whole: false };
+      }
       observer.providerSkipped(provider.name, error);
       return undefined;
     }

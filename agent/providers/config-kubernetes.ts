@@ -1,6 +1,6 @@
 /** The `kubernetes` block of the providers file: how Squid pods are made. */
-import { isIP } from 'node:net';
 import { z } from 'zod';
+import { isCidr } from './cidr.ts';
 
 /** Private, shared (RFC 6598), loopback and unique-local ranges: never the whole world. */
 export const DEFAULT_ALLOWED_CLIENTS = [
@@ -26,15 +26,6 @@ export const DEFAULT_DENIED_DESTINATIONS = [
 
 const LIST_LENGTH_MAX = 256;
 const PORT_MAX = 65535;
-
-function isCidr(text: string): boolean {
-  const [address, prefix, ...rest] = text.split('/');
-  if (address === undefined || rest.length > 0) return false;
-  const family = isIP(address);
-  if (family === 0 || address.includes('%')) return false;
-  if (prefix === undefined) return true;
-  return /^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128);
-}
 
 function isPortRange(text: string): boolean {
   const match = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text);

@@ -4,6 +4,7 @@
  */
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
+import { gcpBlockSchema } from './config-gcp.ts';
 import { kubernetesBlockSchema } from './config-kubernetes.ts';
 import { kvmBlockSchema } from './config-kvm.ts';
 
@@ -14,7 +15,9 @@ const PROBLEMS_MAX = 50;
 /** Pods are cheap and quickly made; a runaway is stopped all the same. */
 const PODS_PER_MINUTE = 600;
 /** Each boots on a host that has other guests to serve. */
-const VIRTUAL_MACHINES_PER_MINUTE = 30;
+const DOMAINS_PER_MINUTE = 30;
+/** Each costs money, and a project's API takes some thousand calls a minute. */
+const INSTANCES_PER_MINUTE = 60;
 const CREATIONS_PER_MINUTE_MAX = 100_000;
 
 const nameSchema = z.string().regex(PROVIDER_NAME_PATTERN, {
@@ -22,26 +25,39 @@ const nameSchema = z.string().regex(PROVIDER_NAME_PATTERN, {
 });
 
 /** Instances that are begun within a minute, at most. */
-const creationsPerMinuteSchema = z.number().int().min(1).max(CREATIONS_PER_MINUTE_MAX);
+function creationsSchema(perMinute: number) {
+  return z.number().int().min(1).max(CREATIONS_PER_MINUTE_MAX).default(perMinute);
+}
 
 /** Each type and the schema of the one block that it takes, which has the name of the type. */
 const kubernetesProviderSchema = z.strictObject({
   name: nameSchema,
   type: z.literal('kubernetes'),
-  creationsPerMinute: creationsPerMinuteSchema.default(PODS_PER_MINUTE),
+  creationsPerMinute: creationsSchema(PODS_PER_MINUTE),
   kubernetes: kubernetesBlockSchema,
+});
+const gcpProviderSchema = z.strictObject({
+  name: nameSchema,
+  type: z.literal('gcp'),
+  creationsPerMinute: creationsSchema(INSTANCES_PER_MINUTE),
+  gcp: gcpBlockSchema,
 });
 const kvmProviderSchema = z.strictObject({
   name: nameSchema,
   type: z.literal('kvm'),
-  creationsPerMinute: creationsPerMinuteSchema.default(VIRTUAL_MACHINES_PER_MINUTE),
+  creationsPerMinute: creationsSchema(DOMAINS_PER_MINUTE),
   kvm: kvmBlockSchema,
 });
-const SCHEMAS = { kubernetes: kubernetesProviderSchema, kvm: kvmProviderSchema } as const;
+const SCHEMAS = {
+  kubernetes: kubernetesProviderSchema,
+  gcp: gcpProviderSchema,
+  kvm: kvmProviderSchema,
+} as const;
 
 export type KubernetesProviderConfig = z.infer<typeof kubernetesProviderSchema>;
+export type GcpProviderConfig = z.infer<typeof gcpProviderSchema>;
 export type KvmProviderConfig = z.infer<typeof kvmProviderSchema>;
-export type ProviderConfig = KubernetesProviderConfig | KvmProviderConfig;
+export type ProviderConfig = KubernetesProviderConfig | GcpProviderConfig | KvmProviderConfig;
 export type ProviderType = keyof typeof SCHEMAS;
 
 export type ProvidersConfigResult =

@@ -16,18 +16,24 @@ export class ProviderError extends Error {
   readonly op: ProviderOp;
   /** The configured name, not the type. */
   readonly provider: string;
+  /**
+   * `create` had submitted the machine, and it never came to be: its id stands for nothing, and
+   * the class is that of a `create` that failed. Of `get` alone.
+   */
+  readonly neverMade: boolean;
 
   /** `message` never holds user-data, credentials or keys: it reaches status and events. */
   constructor(
     errorClass: ProviderErrorClass,
     at: { op: ProviderOp; provider: string },
     message: string,
-    options?: { cause?: unknown },
+    options?: { cause?: unknown; neverMade?: boolean },
   ) {
     super(`${at.provider}: ${at.op}: ${message}`, options);
     this.class = errorClass;
     this.op = at.op;
     this.provider = at.provider;
+    this.neverMade = options?.neverMade ?? false;
   }
 }
 

@@ -4,6 +4,7 @@
  * `ProviderError`.
  */
 import type { Placement } from '#shared/crd/proxy.ts';
+import { ProviderError } from './errors.ts';
 
 export type InstanceState = 'Provisioning' | 'Running' | 'Stopped' | 'Terminated';
 
@@ -40,6 +41,8 @@ export interface CreateRequest extends Mark {
   readonly cloudInit?: string;
   /** Port that the proxy must listen on. */
   readonly port: number;
+  /** Of the Proxy: grows with each edit, so that a backend can tell a repeat from a new wish. */
+  readonly generation?: number;
 }
 
 export interface Provider {
@@ -58,7 +61,8 @@ export interface Provider {
 
   /**
    * NotFound when, and only when, the machine is gone and its name is free. A machine that is
-   * being deleted is still returned, and is not Running. A malformed id is Permanent.
+   * being deleted is still returned, and is not Running. A malformed id is Permanent. A machine
+   * that was submitted and never came to be is an error with `neverMade`, for a while at least.
    */
   get(id: string, signal: AbortSignal): Promise<Instance>;
 
@@ -73,9 +77,30 @@ export interface Provider {
 
   /**
    * Every machine with our mark, of whatever installation, in the whole scope, or an error; never
-   * a partial guess.
+   * a partial guess. What could be read beside what could not is in a `PartialListError`.
    */
   listByTag(signal: AbortSignal): Promise<Instance[]>;
+
+  /** Lets go of connections and the like; no call is made afterwards. Absent: nothing to let go. */
+  close?(): Promise<void>;
+}
+
+/**
+ * A part of the scope could not be read. Who has to know whether a machine exists has no answer:
+ * hence an error. Who looks for machines that are too many may go by `instances`, since what is not
+ * listed is left alone.
+ */
+export class PartialListError extends ProviderError {
+  readonly instances: readonly Instance[];
+  /** The parts that could not be read, in the backend's own words, such as `zones/us-east1-b`. */
+  readonly unread: readonly string[];
+
+  constructor(provider: string, instances: readonly Instance[], unread: readonly string[]) {
+    const message = `cannot be read at present: ${unread.join(', ')}`;
+    super('Transient', { op: 'list', provider }, message);
+    this.instances = instances;
+    this.unread = unread;
+  }
 }
 
 /** What a wrapper around a provider takes over of it beside its calls. */

@@ -23,6 +23,8 @@ export interface ProviderRegistry {
   list(): readonly Provider[];
   /** The undecorated checkers: a check never counts as a request of the provider. */
   checked(): readonly CheckedProvider[];
+  /** Lets go of what the providers hold; they are not used afterwards. */
+  close(): Promise<void>;
 }
 
 /**
@@ -38,13 +40,22 @@ export function createRegistry(
 ): ProviderRegistry {
   const providers = new Map<string, Provider>();
   const checked: CheckedProvider[] = [];
+  const closing: (() => Promise<void>)[] = [];
   for (const config of configs) {
     const built = build(builders, config);
     providers.set(config.name, decorate(built));
     checked.push({ name: config.name, type: config.type, ...checkerOf(built) });
+    if (built.close !== undefined) closing.push(built.close.bind(built));
   }
   const list = [...providers.values()];
-  return { get: (name) => providers.get(name), list: () => list, checked: () => checked };
+  return {
+    get: (name) => providers.get(name),
+    list: () => list,
+    checked: () => checked,
+    async close() {
+      await Promise.allSettled(closing.map((close) => close()));
+    },
+  };
 }
 
 function build(builders: ProviderBuilders, config: ProviderConfig): Provider & Partial<Checker> {

@@ -45,6 +45,8 @@ export function gcObserver(log: Log, registry: Registry): GcObserver {
       ),
     providerSkipped: (provider, error) =>
       log.warn({ provider, err: error }, 'machines cannot be listed; not swept this time'),
+    providerPartial: (provider, unread) =>
+      log.warn({ provider, unread }, 'not all machines can be listed; sweeping the others'),
     orphans(provider, count, due) {
       orphanCount.set({ provider }, count);
       if (count > 0) log.info({ provider, orphans: count, due }, 'orphaned machines found');

@@ -9,6 +9,7 @@ import { createScrubber, type Scrubber } from './scrub.ts';
 
 /** Fields first, then a constant message, as pino has it. */
 export interface Log {
+  trace(fields: object, message: string): void;
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

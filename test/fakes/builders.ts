@@ -3,10 +3,9 @@ import type { ProviderBuilders } from '#agent/providers/registry.ts';
 
 /** Providers of the type `kubernetes` as the test makes them; others are none of its business. */
 export function buildersWith(kubernetes: ProviderBuilders['kubernetes']): ProviderBuilders {
-  return {
-    kubernetes,
-    kvm: ({ name }) => {
-      throw new Error(`no test here has a kvm provider, such as ${name}`);
-    },
-  };
+  return { kubernetes, gcp: unexpected, kvm: unexpected };
+}
+
+function unexpected({ name, type }: { readonly name: string; readonly type: string }): never {
+  throw new Error(`no test here has a provider of the type ${type}, such as ${name}`);
 }

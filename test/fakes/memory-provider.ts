@@ -8,12 +8,13 @@ import {
   type ProviderErrorClass,
   type ProviderOp,
 } from '#agent/providers/errors.ts';
-import type {
-  CreateRequest,
-  Instance,
-  InstanceState,
-  Mark,
-  Provider,
+import {
+  type CreateRequest,
+  type Instance,
+  type InstanceState,
+  type Mark,
+  PartialListError,
+  type Provider,
 } from '#agent/providers/provider.ts';
 
 export interface Machine {
@@ -61,6 +62,11 @@ export class MemoryProvider implements Provider {
   readonly requests: string[] = [];
   /** Machines that were made, deleted ones included. */
   made = 0;
+  /** The next creates are accepted, and come to nothing for this reason. */
+  readonly lateFailures: ProviderErrorClass[] = [];
+  /** Zones that no list can read at present. */
+  readonly unread = new Set<string>();
+  readonly #unmade = new Map<string, ProviderErrorClass>();
   readonly #options: MemoryProviderOptions;
   readonly #polls: number;
   readonly #failures: { op: ProviderOp; errorClass: ProviderErrorClass; left: number }[] = [];
@@ -91,7 +97,10 @@ export class MemoryProvider implements Provider {
     const id = `zones/${request.placement.zone ?? 'a'}/${request.name}`;
     return this.#request('create', id, signal, () => {
       const existing = this.machines.get(id);
-      if (existing === undefined) this.#make(id, request);
+      const late = this.lateFailures.shift();
+      this.#unmade.delete(id);
+      if (late !== undefined) this.#unmade.set(id, late);
+      else if (existing === undefined) this.#make(id, request);
       else if (existing.disowned || !isSameOwner(existing.request, request))
         throw this.#error('Permanent', 'create', id);
       return id;
@@ -101,6 +110,8 @@ export class MemoryProvider implements Provider {
   get(id: string, signal: AbortSignal): Promise<Instance> {
     return this.#request('get', id, signal, () => {
       const machine = this.machines.get(id);
+      const late = this.#unmade.get(id);
+      if (late !== undefined) throw this.#error(late, 'get', id, true);
       if (machine === undefined) throw this.#error('NotFound', 'get', id);
       if (machine.goesIn !== undefined && !machine.held && machine.goesIn-- <= 0) {
         this.machines.delete(id);
@@ -126,9 +137,13 @@ export class MemoryProvider implements Provider {
   }
 
   listByTag(signal: AbortSignal): Promise<Instance[]> {
-    return this.#request('list', '', signal, () =>
-      [...this.machines.values()].filter((machine) => !machine.disowned).map(instanceOf),
-    );
+    return this.#request('list', '', signal, () => {
+      const all = [...this.machines.values()].filter((machine) => !machine.disowned);
+      const zoneOf = ({ id }: Machine) => id.split('/')[1] ?? '';
+      const readable = all.filter((machine) => !this.unread.has(zoneOf(machine))).map(instanceOf);
+      if (this.unread.size === 0) return readable;
+      throw new PartialListError(this.name, readable, [...this.unread]);
+    });
   }
 
   #make(id: string, request: CreateRequest): void {
@@ -159,8 +174,14 @@ export class MemoryProvider implements Provider {
     });
   }
 
-  #error(errorClass: ProviderErrorClass, op: ProviderOp, id: string): ProviderError {
-    return new ProviderError(errorClass, { op, provider: this.name }, `${errorClass} for ${id}`);
+  #error(
+    errorClass: ProviderErrorClass,
+    op: ProviderOp,
+    id: string,
+    neverMade = false,
+  ): ProviderError {
+    const message = `${errorClass} for ${id}`;
+    return new ProviderError(errorClass, { op, provider: this.name }, message, { neverMade });
   }
 }
 

@@ -62,6 +62,8 @@ export interface ForwardProxyOptions {
   readonly onRequest?: (line: string, message: IncomingMessage) => void;
   /** Status for a target that cannot be reached, with Squid's mark when it is set. */
   readonly squidMark?: boolean;
+  /** Where it listens; a free port of 127.0.0.1 by default. */
+  readonly at?: { readonly host: string; readonly port: number };
 }
 
 /** A forward proxy for plain requests in absolute form and for CONNECT. */
@@ -109,7 +111,7 @@ export function listenForwardProxy(options: ForwardProxyOptions = {}): Promise<L
     upstream.on('error', () => client.end('HTTP/1.1 503 Service Unavailable\r\n\r\n'));
     client.on('close', () => upstream.destroy());
   });
-  return listen(server);
+  return listen(server, options.at);
 }
 
 /** A SOCKS5 proxy (RFC 1928, RFC 1929) for CONNECT to IPv4 addresses and names. */
@@ -175,7 +177,10 @@ export async function closedPort(): Promise<number> {
   return server.port;
 }
 
-async function listen(server: Server | HttpServer): Promise<Listening> {
+async function listen(
+  server: Server | HttpServer,
+  at = { host: '127.0.0.1', port: 0 },
+): Promise<Listening> {
   const sockets = new Set<Socket>();
   let connections = 0;
   server.on('connection', (socket: Socket) => {
@@ -185,7 +190,10 @@ async function listen(server: Server | HttpServer): Promise<Listening> {
     socket.on('error', () => {});
   });
   server.on('tlsClientError', () => {});
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(at.port, at.host, resolve);
+  });
   const { port } = server.address() as AddressInfo;
   return {
     port,

@@ -13,6 +13,7 @@ import type { KubeClient } from '#agent/kube/client.ts';
 import { isKubeError } from '#agent/kube/errors.ts';
 import { CONFIG_MAPS, createResource, PODS } from '#agent/kube/resource.ts';
 import { INSTALLATION_LABEL, MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
+import { classified, type ProviderLog } from '../classified.ts';
 import type { KubernetesProviderConfig } from '../config.ts';
 import { ProviderError, type ProviderOp } from '../errors.ts';
 import type { Checker, CreateRequest, Instance, Provider } from '../provider.ts';
@@ -21,11 +22,6 @@ import { classify, saysNotFound } from './classify.ts';
 import { formatId, type PodRef, parseId } from './id.ts';
 import { buildConfigMap, buildPod } from './pod.ts';
 import { instanceFromPod, isMadeFor, isMarked, type Pod, parsePod } from './state.ts';
-
-/** Receives one line for each call; never holds user-data or credentials. */
-export interface ProviderLog {
-  debug(fields: object, message: string): void;
-}
 
 export interface KubernetesProviderDeps {
   readonly client: KubeClient;
@@ -53,22 +49,7 @@ export function createKubernetesProvider(
     configMapSchema.parse(object),
   );
 
-  /** Runs `call`, every failure of it as a ProviderError. `id` is for the log. */
-  async function classified<T>(op: ProviderOp, id: string, call: () => Promise<T>): Promise<T> {
-    try {
-      const answer = await call();
-      deps.log?.debug({ provider: name, op, id, ...summaryOf(answer) }, 'provider call');
-      return answer;
-    } catch (error) {
-      const classed = classify(error, { op, provider: name });
-      const { class: errorClass, message } = classed;
-      deps.log?.debug(
-        { provider: name, op, id, errorClass, error: message },
-        'provider call failed',
-      );
-      throw classed;
-    }
-  }
+  const call = classified(name, classify, deps.log);
 
   function permanent(op: ProviderOp, message: string): ProviderError {
     return new ProviderError('Permanent', { op, provider: name }, message);
@@ -142,19 +123,19 @@ export function createKubernetesProvider(
     type,
     creationsPerMinute,
     create: (request, signal) =>
-      classified('create', formatId(request), async () => {
+      call('create', formatId(request), async () => {
         const pod = await ensurePod(request, signal);
         await ensureConfigMap(request, pod.metadata.uid, signal);
         return formatId(pod.metadata);
       }),
     get: (id, signal) =>
-      classified('get', id, async () => instanceFromPod(await pods.get(refOf('get', id), signal))),
-    delete: (id, signal) => classified('delete', id, () => deletePod(id, signal)),
+      call('get', id, async () => instanceFromPod(await pods.get(refOf('get', id), signal))),
+    delete: (id, signal) => call('delete', id, () => deletePod(id, signal)),
     disown: (id, signal) =>
-      classified('disown', id, async () => {
+      call('disown', id, async () => {
         await unlessGone(pods.patch(refOf('disown', id), WITHOUT_MARK, signal));
       }),
-    listByTag: (signal) => classified('list', '', () => listMarked(signal)),
+    listByTag: (signal) => call('list', '', () => listMarked(signal)),
     check: (signal) => checkApiServer(deps.client, deps.namespace, signal),
   };
 }
@@ -177,11 +158,4 @@ async function unlessGone<T>(call: Promise<T>): Promise<T | undefined> {
     if (saysNotFound(error)) return undefined;
     throw error;
   }
-}
-
-/** What a log line tells of an answer. */
-function summaryOf(answer: unknown): object {
-  if (Array.isArray(answer)) return { count: answer.length };
-  if (typeof answer !== 'object' || answer === null || !('state' in answer)) return {};
-  return { state: answer.state, detail: 'detail' in answer ? answer.detail : undefined };
 }

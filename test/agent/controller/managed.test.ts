@@ -65,6 +65,7 @@ describe('a new managed proxy', () => {
       proxyName: 'one',
       placement: { zone: 'z', image: 'i' },
       port: 4000,
+      generation: 1,
       cloudInit: '#c',
     });
   });

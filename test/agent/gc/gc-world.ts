@@ -85,6 +85,7 @@ export class GcWorld {
       failed: (error: unknown) => tell(`failed: ${error instanceof Error ? error.name : error}`),
       heldBack: (provider: string, machines: number) => tell(`held ${provider} ${machines}`),
       providerSkipped: (provider: string) => tell(`skipped ${provider}`),
+      providerPartial: (provider: string) => tell(`partial ${provider}`),
       orphans: (provider: string, count: number, due: number) =>
         tell(`orphans ${provider} ${count} due ${due}`),
       providerForgotten: (provider: string) => tell(`forgotten ${provider}`),

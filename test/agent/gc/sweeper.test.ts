@@ -19,6 +19,29 @@ async function worldWithOrphan(options = {}) {
   return world;
 }
 
+describe('a provider that can read a part of its scope', () => {
+  test('is swept there; what cannot be read is left alone', async () => {
+    const world = await worldWithOrphan();
+    world.provider.unread.add('b');
+    expect(await world.sweep(2)).toEqual(['partial', 'partial']);
+    expect(world.deletes()).toEqual(['zones/a/lost']);
+    expect(world.told).toContain('partial memory');
+    expect(world.told).not.toContain('skipped memory');
+  });
+
+  test('loses nothing when the part of an orphan is the one that cannot be read', async () => {
+    const world = await worldWithOrphan();
+    await world.sweep();
+    world.provider.unread.add('a');
+    expect(await world.sweep(3)).toEqual(['partial', 'partial', 'partial']);
+    expect(world.deletes()).toEqual([]);
+    world.provider.unread.clear();
+    // It has to be seen twice again.
+    expect(await world.sweep(2)).toEqual(['completed', 'completed']);
+    expect(world.deletes()).toEqual(['zones/a/lost']);
+  });
+});
+
 describe('an orphan', () => {
   test('is deleted when a second sweep finds it, told, and recorded on its former Proxy', async () => {
     const world = await worldWithOrphan();

@@ -125,12 +125,12 @@ describe('a faulty file is refused with the path of', () => {
     ['provider: []', ['providers: is required', 'provider: unknown key']],
     ['providers: [{name: a}]', ['providers[0].type: is required']],
     [
-      'providers: [{name: a, type: gcp, gcp: {project: p}}]',
-      ['providers[0].type: unknown type "gcp" (known: kubernetes)'],
+      'providers: [{name: a, type: aws, aws: {account: a}}]',
+      ['providers[0].type: unknown type "aws" (known: kubernetes, gcp)'],
     ],
     [
       'providers: [{name: a, type: constructor}]',
-      ['providers[0].type: unknown type "constructor" (known: kubernetes)'],
+      ['providers[0].type: unknown type "constructor" (known: kubernetes, gcp)'],
     ],
     [
       'providers: [{name: A_, type: kubernetes, kubernetes: {image: i}}]',
@@ -152,7 +152,7 @@ describe('a faulty file is refused with the path of', () => {
     const one = '{name: a, type: kubernetes, kubernetes: {image: i}}';
     const text = `providers: [${one}, ${one}, {name: b, type: kvm}]`;
     expect(problemsOf(text)).toEqual([
-      'providers[2].type: unknown type "kvm" (known: kubernetes)',
+      'providers[2].type: unknown type "kvm" (known: kubernetes, gcp)',
       'providers[1].name: "a" is already providers[0]',
     ]);
   });

@@ -8,6 +8,7 @@ function setUp() {
   const write = (level: string) => (fields: object, message: string) =>
     void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
   const log: Log = {
+    trace: () => {},
     debug: write('debug'),
     info: write('info'),
     warn: write('warn'),

@@ -14,6 +14,7 @@ function recordingLog() {
   const write = (level: string) => (_fields: object, message: string) =>
     void lines.push(`${level}: ${message}`);
   const log: Log = {
+    trace: () => {},
     debug: () => {},
     info: write('info'),
     warn: write('warn'),

@@ -13,6 +13,7 @@ export function recordingLog(): { readonly log: Log; readonly lines: LogLine[] }
   const write = (level: LogLine['level']) => (fields: object, message: string) =>
     void lines.push({ level, fields, message });
   const log: Log = {
+    trace: () => {},
     debug: write('debug'),
     info: write('info'),
     warn: write('warn'),

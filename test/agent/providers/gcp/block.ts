@@ -1,0 +1,26 @@
+/** A `gcp` block as the file of a test would give it, and a request for an instance. */
+import { type GcpProviderConfig, parseProvidersConfig } from '#agent/providers/config.ts';
+import type { CreateRequest } from '#agent/providers/provider.ts';
+import { IMAGE, PROJECT } from '#test/fakes/compute/server.ts';
+
+export function configWith(block: object = {}, name = 'gcp-eu'): GcpProviderConfig {
+  const entry = { name, type: 'gcp', gcp: { project: PROJECT, ...block } };
+  const parsed = parseProvidersConfig(JSON.stringify({ providers: [entry] }));
+  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
+  const [config] = parsed.providers;
+  if (config?.type !== 'gcp') throw new Error('no provider');
+  return config;
+}
+
+export const request: CreateRequest = {
+  name: 'proxy-abcdefghijklmnop',
+  uid: '0d8d4a3c-7c2f-4a57-9a55-0e8a7a3f1a11',
+  installation: 'here',
+  namespace: 'crawl',
+  proxyName: 'one',
+  placement: { zone: 'europe-west1-b', machineType: 'e2-micro', image: IMAGE },
+  port: 3128,
+  generation: 1,
+};
+
+export const ID = 'zones/europe-west1-b/instances/proxy-abcdefghijklmnop';

@@ -1,0 +1,4 @@
+import { openGcpBackend } from './gcp.ts';
+import { describeProvider } from './suite.ts';
+
+describeProvider('gcp', openGcpBackend);
