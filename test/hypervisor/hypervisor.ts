@@ -190,6 +190,9 @@ export class Hypervisor {
       await exited;
     }
     this.#lines.close();
+    // Whatever else may hold their other ends: they must not hold up this process.
+    this.#unshare.stdin?.destroy();
+    this.#unshare.stdout?.destroy();
     await this.#connected.remove();
     rmSync(this.#folder.path, { recursive: true, force: true });
   }

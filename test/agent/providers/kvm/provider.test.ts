@@ -478,6 +478,9 @@ describe('list', () => {
       },
     });
     expect(await blinking.listByTag(signal)).toEqual([]);
+    const gone = ID.replace(request.name, 'proxy-gone');
+    expect(await classOf(blinking.get(gone, signal))).toBe('Transient');
+    expect(await classOf(blinking.delete(gone, signal))).toBe('Transient');
     expect(await world.provider().listByTag(signal)).toHaveLength(2);
   });
 });
