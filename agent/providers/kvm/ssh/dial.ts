@@ -11,6 +11,7 @@ import {
   typeOf,
 } from './known-hosts.ts';
 import { SshLink } from './link.ts';
+import { GatheringSocket } from './socket.ts';
 
 export interface SshTarget {
   /** Name or address. */
@@ -79,8 +80,6 @@ export function dial(
     client.on('close', () =>
       fail(new SshError('unreachable', `${where} closed the connection at once`)),
     );
-    // Else a small message waits for the acknowledgement of the one before: 40 ms a call.
-    client.once('connect', () => client.setNoDelay(true));
     client.once('ready', () => {
       settled();
       client.removeAllListeners('close');
@@ -111,8 +110,7 @@ function configOf(
   const known = keyTypesOf(knownHosts, host, port).flatMap((type) => ALGORITHMS[type] ?? []);
   const serverHostKey = [...new Set([...known, ...Object.values(ALGORITHMS).flat()])];
   return {
-    host,
-    port,
+    sock: new GatheringSocket().connect({ host, port }),
     username: user,
     privateKey,
     hostVerifier,
