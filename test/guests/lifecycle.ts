@@ -16,8 +16,9 @@ import { type AgentWorld, openAgentWorld } from '#test/integration/agent-world.t
 import { type ApiProxy, startApiProxy } from '#test/integration/api-proxy.ts';
 import { eventually } from '#test/integration/eventually.ts';
 import { createProxy, PROXIES } from '#test/integration/proxy-objects.ts';
+import { blockFor } from './host-access.ts';
+import type { GuestImage } from './image.ts';
 import { type ImageServer, serveFile, startImageServer } from './image-server.ts';
-import type { GuestImage } from './mini-image.ts';
 import type { SquidWish } from './user-data.ts';
 
 const PORT = 3129;
@@ -124,10 +125,10 @@ export function describeLifecycle(guest: Guest): void {
     const health = await eventually(async () => {
       const path = '/apis/crawl.example.com/v1alpha1/providerhealths/home';
       const { status } = (await world.kube.request({ path })) as { status?: JsonObject };
-      expect(status?.['targets']).toMatchObject([{ name: 'hv1', ready: true }]);
+      expect(status?.['targetStatuses']).toMatchObject([{ name: 'hv1', ready: true }]);
       return status;
-    }, 30_000);
-    expect(health?.['targets']).toMatchObject([
+    }, 20_000);
+    expect(health?.['targetStatuses']).toMatchObject([
       { reason: 'Reachable', details: { poolState: 'running', version: expect.any(String) } },
     ]);
   });
@@ -204,20 +205,14 @@ export function describeLifecycle(guest: Guest): void {
 }
 
 function providerEntry(
-  { host, port, user, pool, network, socket }: Hypervisor,
+  hypervisor: Hypervisor,
   { memoryMiB, diskGiB }: Guest,
   image: { readonly url: string; readonly sha256: string },
 ): object {
-  return {
-    name: 'home',
-    type: 'kvm',
-    kvm: {
-      sshSecret: { name: 'kvm-ssh', namespace: 'default' },
-      hosts: [{ name: 'hv1', address: host, port, user, pool, network, socket, virtType: 'qemu' }],
-      images: [{ name: 'guest', ...image }],
-      machineTypes: [{ name: 'small', cpus: 1, memoryMiB, diskGiB }],
-    },
-  };
+  const sshSecret = { name: 'kvm-ssh', namespace: 'default' };
+  const machineTypes = [{ name: 'small', cpus: 1, memoryMiB, diskGiB }];
+  const block = { ...blockFor(hypervisor, { name: 'guest', ...image }), sshSecret, machineTypes };
+  return { name: 'home', type: 'kvm', kvm: block };
 }
 
 /** A page for proxies to fetch, at an address that guests reach. */

@@ -13,6 +13,7 @@ import {
   type Volume,
 } from './libvirt/client.ts';
 import type { Libvirt } from './libvirt-port.ts';
+import { listPool } from './pool.ts';
 import { stateOf } from './state.ts';
 import { type MachineVolume, parseMachineVolume } from './volume-names.ts';
 import { parseVolume } from './volume-xml.ts';
@@ -159,15 +160,6 @@ export async function readDomains(
     }),
   );
   return { found: read.filter((each) => each !== undefined), complete };
-}
-
-/** All volumes of the host's pool. */
-export async function listPool(
-  libvirt: Libvirt,
-  host: KvmHost,
-  signal: AbortSignal,
-): Promise<readonly Volume[]> {
-  return libvirt.listVolumes(await libvirt.poolByName(host.pool, signal), signal);
 }
 
 /**

@@ -22,13 +22,13 @@ import type { Libvirt } from './libvirt-port.ts';
 import {
   findDomain,
   findRemains,
-  listPool,
   readDomains,
   remainsAmong,
   toInstance,
   toRemainder,
 } from './lookup.ts';
 import { type Chosen, choose } from './placement.ts';
+import { listPool } from './pool.ts';
 import { Preparations } from './preparation.ts';
 import { disownMachine, removeMachine } from './remove.ts';
 import { USER_DATA_BYTES_MAX } from './seed.ts';

@@ -4,8 +4,9 @@ import { UnusableError } from './classify.ts';
 import { setPhase, writeMetadata } from './create.ts';
 import { AFFECT, isLibvirtError, UNDEFINE, type Volume } from './libvirt/client.ts';
 import type { Libvirt } from './libvirt-port.ts';
-import { type Found, findDomain, findRemains, listPool, unlessAbsent } from './lookup.ts';
+import { type Found, findDomain, findRemains, unlessAbsent } from './lookup.ts';
 import type { MachineMetadata } from './metadata.ts';
+import { listPool } from './pool.ts';
 import { parseMachineVolume } from './volume-names.ts';
 
 /** With these it goes whatever it has: NVRAM, a saved state, snapshots. */
