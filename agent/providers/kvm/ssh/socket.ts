@@ -1,31 +1,27 @@
 /** The TCP connection below SSH. */
-import { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import process from 'node:process';
 
 /**
- * Writes everything of one turn at once: ssh2 writes each packet in three pieces, which would be
- * three system calls. Sent without delay: a small message would wait for the acknowledgement of the
- * one before, 40 ms a call.
+ * A connection, or the attempt at one, that writes everything of one turn at once: ssh2 writes each
+ * packet in three pieces, which would be three system calls. Sent without delay: else a small
+ * message would wait for the acknowledgement of the one before, 40 ms a call.
  */
-export class GatheringSocket extends Socket {
-  #gathering = false;
-
-  constructor() {
-    super();
-    this.setNoDelay(true);
-  }
-
-  override _write(
-    ...args: Parameters<NonNullable<Socket['_write']>>
-  ): void {
-    if (!this.#gathering) {
-      this.#gathering = true;
-      this.cork();
+export function openSocket(host: string, port: number): Socket {
+  const socket = connect({ host, port, noDelay: true });
+  const { write } = socket;
+  let gathering = false;
+  // An own property: `connect` takes away what a class of ours would override.
+  socket.write = ((...args: Parameters<Socket['write']>) => {
+    if (!gathering) {
+      gathering = true;
+      socket.cork();
       process.nextTick(() => {
-        this.#gathering = false;
-        this.uncork();
+        gathering = false;
+        socket.uncork();
       });
     }
-    return super.write(...args);
-  }
+    return write.apply(socket, args);
+  }) as Socket['write'];
+  return socket;
 }
