@@ -135,8 +135,8 @@ async function define(context: CreateContext, request: CreateRequest): Promise<F
 }
 
 /**
- * Written anew at each attempt, as nobody can tell a seed that was cut off. The same machine has the
- * same bytes, so that two who write at once do no harm.
+ * Written anew at each attempt, as nobody can tell a seed that was cut off. The same machine has
+ * the same bytes, so that two who write at once do no harm.
  */
 async function writeSeed(
   { libvirt, chosen: { host }, signal }: CreateContext,

@@ -14,8 +14,8 @@ const WITH_ALL = UNDEFINE.managedSave | UNDEFINE.snapshots | UNDEFINE.nvram;
 
 /**
  * The domain goes last: as long as there is something to remove, it is found by its mark. Each step
- * may have been done before. The machine is the one that is found now, by its UUID; one that is made
- * under the name meanwhile is not touched.
+ * may have been done before. The machine is the one that is found now, by its UUID; one that is
+ * made under the name meanwhile is not touched.
  */
 export async function removeMachine(
   libvirt: Libvirt,
