@@ -85,6 +85,13 @@ const RULES: readonly Rule[] = [
   { of: 'agent/runtime/', own: ['shared/clock.ts'] },
   { of: 'agent/kube/', own: ['shared/', 'agent/runtime/'] },
   { of: 'agent/providers/kubernetes/', own: ['agent/providers/', 'shared/', 'agent/kube/'] },
+  // Liftable: libvirt's protocol over any stream, without sockets.
+  { of: 'agent/providers/kvm/libvirt/', own: [], only: ['@stellar/js-xdr', 'node:stream'] },
+  { of: 'agent/providers/kvm/ssh/', own: ['shared/clock.ts', 'agent/runtime/'] },
+  {
+    of: 'agent/providers/kvm/',
+    own: ['agent/providers/', 'shared/', 'agent/kube/', 'agent/runtime/'],
+  },
   { of: 'agent/providers/', own: ['shared/'] },
   { of: 'agent/health/', own: ['shared/', 'agent/runtime/'] },
   {

@@ -4,7 +4,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { KvmBlock } from '#agent/providers/config-kvm.ts';
-import { createConnections } from '#agent/providers/kvm/connections.ts';
 import { formatDomain } from '#agent/providers/kvm/domain-xml.ts';
 import type { Hosts } from '#agent/providers/kvm/hosts.ts';
 import { formatId } from '#agent/providers/kvm/id.ts';
@@ -13,8 +12,9 @@ import type { Mark } from '#agent/providers/provider.ts';
 import { systemClock as clock } from '#shared/clock.ts';
 import { configWith } from '#test/agent/providers/kvm/block.ts';
 import { closedPort, listenTcp } from '#test/fakes/proxies.ts';
+import { blockFor, connectionsTo } from '#test/guests/host-access.ts';
+import { cannotBuildGuest, guestImage } from '#test/guests/image.ts';
 import { serveFile, startImageServer } from '#test/guests/image-server.ts';
-import { cannotBuildGuest, miniImage } from '#test/guests/mini-image.ts';
 import { Hypervisor } from '#test/hypervisor/hypervisor.ts';
 import { cannotRunHypervisor } from '#test/hypervisor/machine.ts';
 import type { Backend } from './backend.ts';
@@ -22,9 +22,8 @@ import { CONFIGURED_NAME } from './world.ts';
 
 const HOST = 'hv1';
 const IMAGE = 'mini';
-const MACHINE_TYPE = { name: 'small', cpus: 1, memoryMiB: 256, diskGiB: 1 };
-/** More than a host of this project has; the number is what the configuration allows at most. */
-const HUGE = { ...MACHINE_TYPE, memoryMiB: 16 * 1024 * 1024 };
+/** More memory than a host of this project has: the most that the configuration allows. */
+const HUGE = { name: 'huge', cpus: 1, memoryMiB: 16 * 1024 * 1024, diskGiB: 1 };
 /** A guest has its address after about ten seconds; emulation on a busy machine takes longer. */
 const SETTLE_MS_MAX = 90_000;
 
@@ -33,7 +32,7 @@ export const cannotRun = cannotRunHypervisor() ?? cannotBuildGuest();
 
 export async function openKvmBackend(): Promise<Backend> {
   await using closing = new AsyncDisposableStack();
-  const image = await miniImage();
+  const image = await guestImage('mini');
   const images = await startImageServer(serveFile(image.path));
   closing.defer(() => images.close());
   const hypervisor = await Hypervisor.start();
@@ -42,11 +41,7 @@ export async function openKvmBackend(): Promise<Backend> {
   closing.defer(() => silentServer.close());
   const nobodyListens = await closedPort();
 
-  const { privateKey, knownHosts } = hypervisor;
-  const data = { id_ed25519: privateKey, known_hosts: knownHosts };
-  const metadata = { namespace: 'crawl', name: 'kvm-ssh', uid: '', resourceVersion: '' };
-  const secrets = { get: async () => ({ metadata, data }) };
-  const connections = createConnections({ secrets, clock, random: Math.random });
+  const connections = connectionsTo(hypervisor);
   closing.defer(() => connections.close());
 
   const logLines: string[] = [];
@@ -54,21 +49,10 @@ export async function openKvmBackend(): Promise<Backend> {
     debug: (fields: object, message: string) =>
       void logLines.push(JSON.stringify({ ...fields, message })),
   };
-  const at = { address: hypervisor.host, port: hypervisor.port };
-  const blockAt = (host: typeof at, machineType = MACHINE_TYPE) => ({
-    hosts: [
-      {
-        ...host,
-        name: HOST,
-        user: hypervisor.user,
-        pool: hypervisor.pool,
-        network: hypervisor.network,
-        socket: hypervisor.socket,
-        virtType: 'qemu',
-      },
-    ],
-    images: [{ name: IMAGE, url: images.url, sha256: image.sha256 }],
-    machineTypes: [machineType],
+  const block = blockFor(hypervisor, { name: IMAGE, url: images.url, sha256: image.sha256 });
+  const elsewhere = (port: number) => ({
+    ...block,
+    hosts: block.hosts.map((host) => ({ ...host, address: '127.0.0.1', port })),
   });
   const providerWith = (over: object) => {
     const config = configWith(over, CONFIGURED_NAME);
@@ -81,7 +65,7 @@ export async function openKvmBackend(): Promise<Backend> {
       dispatcher: images.dispatcher,
     });
   };
-  const { kvm } = configWith(blockAt(at), CONFIGURED_NAME);
+  const { kvm } = configWith(block, CONFIGURED_NAME);
   const resources = closing.move();
   return {
     surroundings: { namespace: 'crawl', placement: { zone: HOST, image: IMAGE }, port: 3128 },
@@ -98,10 +82,10 @@ export async function openKvmBackend(): Promise<Backend> {
     ],
     idOf: (name) => formatId({ host: HOST, name }),
     logLines,
-    newProvider: () => providerWith(blockAt(at)),
-    refused: () => providerWith(blockAt({ address: '127.0.0.1', port: nobodyListens })),
-    silent: () => providerWith(blockAt({ address: '127.0.0.1', port: silentServer.port })),
-    exhausted: () => providerWith(blockAt(at, HUGE)),
+    newProvider: () => providerWith(block),
+    refused: () => providerWith(elsewhere(nobodyListens)),
+    silent: () => providerWith(elsewhere(silentServer.port)),
+    exhausted: () => providerWith({ ...block, machineTypes: [HUGE] }),
     ...machinesOf(hypervisor, connections.hosts(kvm), kvm),
     close: () => resources.disposeAsync(),
   };

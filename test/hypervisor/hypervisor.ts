@@ -1,7 +1,8 @@
 /**
  * A hypervisor host of a test's own: sshd, libvirtd and virtlogd of Debian in namespaces (network,
  * mounts, processes, name), with a pool, a routed network with DHCP, and an unprivileged user who
- * may use libvirt. Reached over a pair of virtual interfaces and nothing else, and gone with its test.
+ * may use libvirt. Reached over a pair of virtual interfaces and nothing else, and gone with its
+ * test.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -190,6 +191,9 @@ export class Hypervisor {
       await exited;
     }
     this.#lines.close();
+    // Whatever else may hold their other ends: they must not hold up this process.
+    this.#unshare.stdin?.destroy();
+    this.#unshare.stdout?.destroy();
     await this.#connected.remove();
     rmSync(this.#folder.path, { recursive: true, force: true });
   }

@@ -139,5 +139,6 @@ echo 'done mounts'
 while read -r line; do
   if (word "$line") </dev/null >>"$HV/init.log"; then echo "done $line"; else echo "failed $line"; fi
 done
-# Nobody is left to clear up.
+# Nobody is left to clear up: everything in this namespace ends, and then its files go.
+kill -KILL -1 2>/dev/null
 case $HV in */hypervisor-*) rm -rf --one-file-system "$HV" ;; esac

@@ -51,9 +51,16 @@ export interface AgentWorld {
   close(): Promise<void>;
 }
 
+export interface AgentWorldOptions {
+  /** Entries of the providers file; absent: the one of the local node. */
+  readonly providers?: readonly object[];
+  /** What agents find in their environment besides. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 let worlds = 0;
 
-export async function openAgentWorld(): Promise<AgentWorld> {
+export async function openAgentWorld(options: AgentWorldOptions = {}): Promise<AgentWorld> {
   const folder = mkdtempSync(join(tmpdir(), 'agents-'));
   await using closing = new AsyncDisposableStack();
   closing.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -82,7 +89,7 @@ export async function openAgentWorld(): Promise<AgentWorld> {
   closing.defer(() => node.stop());
   const providers = join(folder, 'providers.yaml');
   const provider = { name: PROVIDER, type: 'kubernetes', kubernetes: { image: IMAGE } };
-  writeFileSync(providers, stringify({ providers: [provider] }));
+  writeFileSync(providers, stringify({ providers: options.providers ?? [provider] }));
   const logOf = (name: string) => join(folder, `${name}.log`);
   const open = closing.move();
   return {
@@ -102,7 +109,12 @@ export async function openAgentWorld(): Promise<AgentWorld> {
           command: process.execPath,
           args: [join(ROOT, 'agent/main.ts'), ...args, '--cluster-name=test', ...QUIET, ...flags],
           cwd: ROOT,
-          env: { KUBECONFIG: kubeconfig, AGENT_TOKEN: 'token-of-agents', POD_NAME: name },
+          env: {
+            ...options.env,
+            KUBECONFIG: kubeconfig,
+            AGENT_TOKEN: 'token-of-agents',
+            POD_NAME: name,
+          },
           output,
         });
       } finally {

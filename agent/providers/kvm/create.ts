@@ -8,7 +8,7 @@ import type { CreateRequest, Mark } from '../provider.ts';
 import { assertRoom } from './capacity.ts';
 import { UnusableError } from './classify.ts';
 import { formatDomain, type VolumeRef } from './domain-xml.ts';
-import { AFFECT, isLibvirtError, POOL_STATE, type Pool, type Volume } from './libvirt/client.ts';
+import { AFFECT, isLibvirtError, type Pool, type Volume } from './libvirt/client.ts';
 import type { Libvirt } from './libvirt-port.ts';
 import { type Found, findDomain, findRemains, readDomains, unlessAbsent } from './lookup.ts';
 import {
@@ -19,6 +19,7 @@ import {
   type Phase,
 } from './metadata.ts';
 import type { Chosen } from './placement.ts';
+import { activePool, freshInfo } from './pool.ts';
 import { buildSeed } from './seed.ts';
 import { generationOf, type MachineVolume, machineVolumeName } from './volume-names.ts';
 import { formatRawVolume } from './volume-xml.ts';
@@ -92,7 +93,7 @@ async function define(context: CreateContext, request: CreateRequest): Promise<F
   const { libvirt, chosen, signal } = context;
   const { host, image, machineType } = chosen;
   const pool = await activePool(libvirt, host, signal);
-  const info = await libvirt.poolInfo(pool, signal);
+  const info = await freshInfo(libvirt, pool, signal);
   assertRoom(host.name, { name: host.pool, info }, await libvirt.hostMemory(signal), machineType);
   const network = await libvirt.networkByName(host.network, signal);
   if (!(await libvirt.isNetworkActive(network, signal))) {
@@ -133,21 +134,9 @@ async function define(context: CreateContext, request: CreateRequest): Promise<F
   return found;
 }
 
-/** The pool; throws when it is stopped. */
-export async function activePool(
-  libvirt: Libvirt,
-  host: KvmHost,
-  signal: AbortSignal,
-): Promise<Pool> {
-  const pool = await libvirt.poolByName(host.pool, signal);
-  const { state } = await libvirt.poolInfo(pool, signal);
-  if (state === POOL_STATE.running || state === POOL_STATE.degraded) return pool;
-  throw new Error(`pool ${host.pool} of host ${host.name} is not running`);
-}
-
 /**
- * Written anew at each attempt, as nobody can tell a seed that was cut off. The same machine has the
- * same bytes, so that two who write at once do no harm.
+ * Written anew at each attempt, as nobody can tell a seed that was cut off. The same machine has
+ * the same bytes, so that two who write at once do no harm.
  */
 async function writeSeed(
   { libvirt, chosen: { host }, signal }: CreateContext,

@@ -9,12 +9,12 @@ import { orAborted, withDeadline } from '#agent/runtime/deadline.ts';
 import type { Clock, Random } from '#shared/clock.ts';
 import type { KvmHost, KvmImage } from '../config-kvm.ts';
 import { assertDiskRoom } from './capacity.ts';
-import { activePool } from './create.ts';
 import { download, ImageError, progressText } from './download.ts';
 import type { Hosts } from './hosts.ts';
 import type { Pool, Volume } from './libvirt/client.ts';
 import type { Libvirt } from './libvirt-port.ts';
 import { unlessAbsent } from './lookup.ts';
+import { activePool, freshInfo } from './pool.ts';
 import { type ImageCopy, imageCopies, imageVolumes } from './volume-names.ts';
 import { formatRawVolume, parseVolume } from './volume-xml.ts';
 
@@ -52,6 +52,8 @@ interface Entry {
 export class ImageStore {
   readonly #deps: ImageStoreDeps;
   readonly #entries = new Map<string, Entry>();
+  /** Attempts of this process that have ended, and did not succeed. */
+  readonly #failed = new Set<string>();
 
   constructor(deps: ImageStoreDeps) {
     this.#deps = deps;
@@ -161,7 +163,7 @@ export class ImageStore {
     });
     let data: Volume | undefined;
     try {
-      const info = await libvirt.poolInfo(pool, signal);
+      const info = await freshInfo(libvirt, pool, signal);
       assertDiskRoom(host.name, { name: host.pool, info }, bytes, `image ${image.name}`);
       const xml = formatRawVolume(imageVolumes.data(prefix, copy), bytes);
       data = await libvirt.createVolume(pool, xml, signal);
@@ -175,6 +177,7 @@ export class ImageStore {
       );
     } catch (error) {
       await source.return();
+      this.#failed.add(copy.attempt);
       if (data !== undefined) await this.#discard(libvirt, pool, data, copy, prefix);
       throw error;
     }
@@ -208,6 +211,11 @@ export class ImageStore {
     if (mark !== undefined) await unlessAbsent(libvirt.deleteVolume(mark, signal));
     const data = volumes.get(imageVolumes.data(prefix, copy));
     if (data === undefined) return;
+    if (this.#failed.has(copy.attempt)) {
+      await unlessAbsent(libvirt.deleteVolume(data, signal));
+      this.#failed.delete(copy.attempt);
+      return;
+    }
     const text = await unlessAbsent(libvirt.volumeXml(data, signal));
     const changedAtMs = (text && parseVolume(text)?.changedAtMs) || 0;
     if (this.#deps.clock.now() - changedAtMs < ABANDONED_MS) return;

@@ -13,6 +13,7 @@ import {
   type Volume,
 } from './libvirt/client.ts';
 import type { Libvirt } from './libvirt-port.ts';
+import { listPool } from './pool.ts';
 import { stateOf } from './state.ts';
 import { type MachineVolume, parseMachineVolume } from './volume-names.ts';
 import { parseVolume } from './volume-xml.ts';
@@ -89,15 +90,10 @@ export interface Remains {
 }
 
 /**
- * Volumes of machines in the pool of a host that no domain uses, whatever its name is now; those of
- * one machine, or all. `domains` are all of the host: undefined when one of them could not be read,
- * so that nothing is known to be unused.
+ * Those of `volumes` that were made for machines and that none of `domains` uses, whatever its name
+ * is now.
  */
-export function remainsAmong(
-  volumes: readonly Volume[],
-  domains: readonly Found[] | undefined,
-): Remains[] {
-  if (domains === undefined) return [];
+export function remainsAmong(volumes: readonly Volume[], domains: readonly Found[]): Remains[] {
   const used = new Set(domains.flatMap(({ definition }) => usedBy(definition)));
   const names = new Set(domains.map(({ domain }) => domain.name));
   const byOwner = new Map<string, { owner: MachineVolume; volumes: Volume[] }>();
@@ -166,16 +162,10 @@ export async function readDomains(
   return { found: read.filter((each) => each !== undefined), complete };
 }
 
-/** All volumes of the host's pool. */
-export async function listPool(
-  libvirt: Libvirt,
-  host: KvmHost,
-  signal: AbortSignal,
-): Promise<readonly Volume[]> {
-  return libvirt.listVolumes(await libvirt.poolByName(host.pool, signal), signal);
-}
-
-/** What is left under a name that no domain has. */
+/**
+ * What is left under a name that no domain has. Throws when that cannot be told, as a domain that
+ * cannot be read may use it.
+ */
 export async function findRemains(
   libvirt: Libvirt,
   host: KvmHost,
@@ -187,5 +177,8 @@ export async function findRemains(
   );
   if (volumes.length === 0) return undefined;
   const { found, complete } = await readDomains(libvirt, signal);
-  return remainsAmong(volumes, complete ? found : undefined)[0];
+  const [remains] = remainsAmong(volumes, found);
+  if (remains === undefined || complete) return remains;
+  const left = remains.volumes.map((volume) => volume.name).join(', ');
+  throw new Error(`a domain of host ${host.name} cannot be read; it may use ${left}`);
 }

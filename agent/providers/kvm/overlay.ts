@@ -2,10 +2,10 @@
 import type { KvmHost } from '../config-kvm.ts';
 import { gib } from './capacity.ts';
 import { UnusableError } from './classify.ts';
-import { activePool } from './create.ts';
 import { isLibvirtError, type Pool, type Volume } from './libvirt/client.ts';
 import type { Libvirt } from './libvirt-port.ts';
 import { unlessAbsent } from './lookup.ts';
+import { activePool } from './pool.ts';
 import { formatOverlayVolume, parseVolume } from './volume-xml.ts';
 
 const GIB = 1024 ** 3;

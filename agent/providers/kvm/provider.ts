@@ -22,13 +22,13 @@ import type { Libvirt } from './libvirt-port.ts';
 import {
   findDomain,
   findRemains,
-  listPool,
   readDomains,
   remainsAmong,
   toInstance,
   toRemainder,
 } from './lookup.ts';
 import { type Chosen, choose } from './placement.ts';
+import { listPool } from './pool.ts';
 import { Preparations } from './preparation.ts';
 import { disownMachine, removeMachine } from './remove.ts';
 import { USER_DATA_BYTES_MAX } from './seed.ts';
@@ -191,11 +191,10 @@ async function listHost(libvirt: Libvirt, host: KvmHost, signal: AbortSignal): P
   const { found, complete } = await readDomains(libvirt, signal);
   const marked = found.filter(({ definition }) => definition.machine?.mark !== undefined);
   const machines = await Promise.all(marked.map((each) => toInstance(libvirt, host, each, signal)));
-  const volumes = await listPool(libvirt, host, signal);
+  // A domain that cannot be read may use any of the volumes.
+  const volumes = complete ? await listPool(libvirt, host, signal) : [];
   const remains = await Promise.all(
-    remainsAmong(volumes, complete ? found : undefined).map((each) =>
-      toRemainder(libvirt, host, each, signal),
-    ),
+    remainsAmong(volumes, found).map((each) => toRemainder(libvirt, host, each, signal)),
   );
   const byId = new Map<string, Instance>();
   for (const each of [...machines, ...remains]) {

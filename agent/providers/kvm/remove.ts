@@ -4,8 +4,9 @@ import { UnusableError } from './classify.ts';
 import { setPhase, writeMetadata } from './create.ts';
 import { AFFECT, isLibvirtError, UNDEFINE, type Volume } from './libvirt/client.ts';
 import type { Libvirt } from './libvirt-port.ts';
-import { type Found, findDomain, findRemains, listPool, unlessAbsent } from './lookup.ts';
+import { type Found, findDomain, findRemains, unlessAbsent } from './lookup.ts';
 import type { MachineMetadata } from './metadata.ts';
+import { listPool } from './pool.ts';
 import { parseMachineVolume } from './volume-names.ts';
 
 /** With these it goes whatever it has: NVRAM, a saved state, snapshots. */
@@ -13,8 +14,8 @@ const WITH_ALL = UNDEFINE.managedSave | UNDEFINE.snapshots | UNDEFINE.nvram;
 
 /**
  * The domain goes last: as long as there is something to remove, it is found by its mark. Each step
- * may have been done before. The machine is the one that is found now, by its UUID; one that is made
- * under the name meanwhile is not touched.
+ * may have been done before. The machine is the one that is found now, by its UUID; one that is
+ * made under the name meanwhile is not touched.
  */
 export async function removeMachine(
   libvirt: Libvirt,

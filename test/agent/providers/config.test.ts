@@ -126,11 +126,11 @@ describe('a faulty file is refused with the path of', () => {
     ['providers: [{name: a}]', ['providers[0].type: is required']],
     [
       'providers: [{name: a, type: aws, aws: {account: a}}]',
-      ['providers[0].type: unknown type "aws" (known: kubernetes, gcp)'],
+      ['providers[0].type: unknown type "aws" (known: kubernetes, gcp, kvm)'],
     ],
     [
       'providers: [{name: a, type: constructor}]',
-      ['providers[0].type: unknown type "constructor" (known: kubernetes, gcp)'],
+      ['providers[0].type: unknown type "constructor" (known: kubernetes, gcp, kvm)'],
     ],
     [
       'providers: [{name: A_, type: kubernetes, kubernetes: {image: i}}]',
@@ -150,9 +150,9 @@ describe('a faulty file is refused with the path of', () => {
 
   test('a name that is used twice, and every other fault in the same run', () => {
     const one = '{name: a, type: kubernetes, kubernetes: {image: i}}';
-    const text = `providers: [${one}, ${one}, {name: b, type: kvm}]`;
+    const text = `providers: [${one}, ${one}, {name: b, type: azure}]`;
     expect(problemsOf(text)).toEqual([
-      'providers[2].type: unknown type "kvm" (known: kubernetes, gcp)',
+      'providers[2].type: unknown type "azure" (known: kubernetes, gcp, kvm)',
       'providers[1].name: "a" is already providers[0]',
     ]);
   });

@@ -11,25 +11,11 @@ work=$(mktemp -d "$out/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export PATH=$PATH:/usr/sbin:/sbin
 
-# Unpacks Debian packages without installing them: a kernel that is installed would rebuild this
-# machine's boot files.
-fetch() {
-  mkdir -p "$packages"
-  (cd "$packages" && apt-get -qq -o APT::Sandbox::User=root download "$@")
-  local deb
-  for deb in "$packages"/*.deb; do
-    dpkg-deb -x "$deb" "$packages"
-    rm "$deb"
-  done
-}
+source "$here/../lib.sh"
 
-if [ ! -e "$packages/complete" ]; then
-  kernel=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2; exit}')
-  fetch "$kernel" busybox-static systemd-boot-efi mtools
-  touch "$packages/complete"
-fi
+kernel=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2; exit}')
+fetch "$kernel" busybox-static systemd-boot-efi mtools
 busybox=$(find "$packages" -path '*bin/busybox' -type f | head -n 1)
-stub=$packages/usr/lib/systemd/boot/efi/linuxx64.efi.stub
 kernel=$(find "$packages/boot" -name 'vmlinuz-*' | head -n 1)
 modules=$packages/lib/modules/${kernel##*/vmlinuz-}/kernel
 
@@ -70,27 +56,10 @@ for module in drivers/virtio/virtio drivers/virtio/virtio_ring drivers/virtio/vi
 done > "$root/lib/modules/list"
 (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null | zstd -q -12 > "$work/initrd")
 
-# A unified kernel image: sections of the stub, one after the other at addresses of their own.
-printf 'console=ttyS0,115200 loglevel=4 mitigations=off net.ifnames=0 panic=5' > "$work/cmdline"
-end=$(objdump -h "$stub" | awk 'NF == 7 {print $3, $4}' | while read -r size address; do
-  echo $((0x$size + 0x$address))
-done | sort -n | tail -n 1)
-sections=()
-for section in osrel:/etc/os-release "cmdline:$work/cmdline" "linux:$kernel" "initrd:$work/initrd"; do
-  file=${section#*:}
-  address=$(((end + 4095) / 4096 * 4096))
-  sections+=(--add-section ".${section%%:*}=$file" --change-section-vma ".${section%%:*}=$address")
-  end=$((address + $(stat -Lc %s "$file")))
-done
-objcopy "${sections[@]}" "$stub" "$work/BOOTX64.EFI"
-
-# A disk that is one file system, without a partition table: firmware takes that, too.
-mebibytes=$(($(stat -c %s "$work/BOOTX64.EFI") / 1048576 + 8))
-truncate -s "$((mebibytes < 40 ? 40 : mebibytes))M" "$work/disk"
-tool() { "$packages/usr/bin/mtools" -c "$@"; }
-tool mformat -i "$work/disk" -F ::
-tool mmd -i "$work/disk" ::/EFI ::/EFI/BOOT
-tool mcopy -i "$work/disk" "$work/BOOTX64.EFI" ::/EFI/BOOT/BOOTX64.EFI
+cmdline='console=ttyS0,115200 loglevel=4 mitigations=off net.ifnames=0 panic=5'
+unified_kernel "$kernel" "$work/initrd" /etc/os-release "$cmdline" "$work/BOOTX64.EFI"
+# The disk is one file system, without a partition table: firmware takes that, too.
+boot_disk "$work/BOOTX64.EFI" "$work/disk"
 qemu-img convert -O qcow2 "$work/disk" "$work/mini.qcow2"
 # Made visible only when it is complete.
 mv "$work/mini.qcow2" "$out/mini.qcow2"

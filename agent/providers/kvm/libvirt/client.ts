@@ -5,7 +5,8 @@
  */
 import type { Duplex } from 'node:stream';
 import { type CallLimits, Connection, type Timers } from './connection.ts';
-import { isLibvirtError, LibvirtRefusedError } from './errors.ts';
+import type { ADDRESS_SOURCE } from './constants.ts';
+import { shakeHands } from './handshake.ts';
 import {
   PROCEDURES as CALL,
   type DhcpLease,
@@ -22,6 +23,15 @@ import {
 import { type Bytes, type UploadOptions, upload } from './upload.ts';
 
 export type { CallLimits, Timers } from './connection.ts';
+export {
+  ADDRESS_SOURCE,
+  ADDRESS_TYPE,
+  AFFECT,
+  DOMAIN_STATE,
+  DOMAIN_XML,
+  POOL_STATE,
+  UNDEFINE,
+} from './constants.ts';
 export {
   ERROR_CODE,
   isLibvirtError,
@@ -44,50 +54,8 @@ export type {
 } from './procedures.ts';
 export type { Bytes, UploadOptions } from './upload.ts';
 
-/** `virDomainState`. */
-export const DOMAIN_STATE = {
-  none: 0,
-  running: 1,
-  blocked: 2,
-  paused: 3,
-  shutdown: 4,
-  shutoff: 5,
-  crashed: 6,
-  suspended: 7,
-} as const;
-
-/** `virStoragePoolState`. */
-export const POOL_STATE = {
-  inactive: 0,
-  building: 1,
-  running: 2,
-  degraded: 3,
-  inaccessible: 4,
-} as const;
-
-/** Where libvirt takes addresses of a domain from (`virDomainInterfaceAddressesSource`). */
-export const ADDRESS_SOURCE = { lease: 0, agent: 1, arp: 2 } as const;
-
-/** `type` of an address or a lease (`virIPAddrType`). */
-export const ADDRESS_TYPE = { ipv4: 0, ipv6: 1 } as const;
-
-/** What goes with a domain that is undefined (`virDomainUndefineFlagsValues`). */
-export const UNDEFINE = { managedSave: 1, snapshots: 2, nvram: 4 } as const;
-
-/** `virDomainXMLFlags`. */
-export const DOMAIN_XML = { inactive: 2 } as const;
-
-/** Which of a domain's definitions a change is about (`virDomainModificationImpact`). */
-export const AFFECT = { live: 1, config: 2 } as const;
-
 /** The one kind of metadata with a namespace of its own (`VIR_DOMAIN_METADATA_ELEMENT`). */
 const METADATA_ELEMENT = 2;
-/** `VIR_DRV_FEATURE_PROGRAM_KEEPALIVE`. */
-const FEATURE_KEEPALIVE = 10;
-const AUTH_NONE = 0;
-const AUTH_POLKIT = 2;
-/** The first with all procedures of the table: addresses of domains came with 1.2.14. */
-const VERSION_MIN = 1_002_014;
 /** All NUMA cells together (`VIR_NODE_MEMORY_STATS_ALL_CELLS`). */
 const ALL_CELLS = -1;
 const NEED_RESULTS = 1;
@@ -117,49 +85,12 @@ export async function openLibvirt(
 ): Promise<LibvirtClient> {
   const connection = new Connection(stream, options.timers, options);
   try {
-    await authenticate(connection, signal);
-    const uri = options.uri ?? 'qemu:///system';
-    await connection.call(CALL.connectOpen, { uri, flags: 0 }, signal);
-    const { version } = await connection.call(CALL.connectGetLibVersion, undefined, signal);
-    if (version < VERSION_MIN) {
-      const asked = `libvirt ${versionText(version)} is too old; it must be at least`;
-      throw new LibvirtRefusedError('version', `${asked} ${versionText(VERSION_MIN)}`);
-    }
-    if (await supportsKeepalive(connection, signal)) connection.keepAlive();
-    return new LibvirtClient(connection, versionText(version));
+    const version = await shakeHands(connection, options.uri ?? 'qemu:///system', signal);
+    return new LibvirtClient(connection, version);
   } catch (error) {
     connection.close();
     throw error;
   }
-}
-
-async function authenticate(connection: Connection, signal: AbortSignal): Promise<void> {
-  const { types } = await connection.call(CALL.authList, undefined, signal);
-  if (types.length === 0 || types.includes(AUTH_NONE)) return;
-  const how = types.includes(AUTH_POLKIT) ? 'polkit' : 'SASL';
-  throw new LibvirtRefusedError(
-    'auth',
-    `libvirt asks for ${how} on this socket; set auth_unix_rw = "none" in libvirtd.conf ` +
-      "and let the socket's group decide who may use it",
-  );
-}
-
-async function supportsKeepalive(connection: Connection, signal: AbortSignal): Promise<boolean> {
-  const feature = FEATURE_KEEPALIVE;
-  try {
-    const answer = await connection.call(CALL.connectSupportsFeature, { feature }, signal);
-    return answer.supported !== 0;
-  } catch (error) {
-    if (isLibvirtError(error, 'noSupport', 'rpc', 'operationUnsupported')) return false;
-    throw error;
-  }
-}
-
-/** 9000003 is 9.0.3. */
-function versionText(version: number): string {
-  return [Math.floor(version / 1_000_000), Math.floor(version / 1000) % 1000, version % 1000].join(
-    '.',
-  );
 }
 
 /** An open session. Fails with `LibvirtError` where libvirt says no. */

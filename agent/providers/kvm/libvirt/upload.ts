@@ -27,8 +27,8 @@ const STALL_MS_MAX = 300_000;
 const UNLIMITED = 0;
 
 /**
- * Resolves with the number of bytes when libvirt has confirmed them. Whatever goes wrong, the stream
- * is ended on the wire, and the source is told that nothing more is read.
+ * Resolves with the number of bytes when libvirt has confirmed them. Whatever goes wrong, the
+ * stream is ended on the wire, and the source is told that nothing more is read.
  */
 export async function upload(
   connection: Connection,

@@ -1,4 +1,5 @@
 /** Makes an SSH connection, to a host whose key is known, within a deadline. */
+import type { Socket } from 'node:net';
 import ssh2, { type ConnectConfig, type ServerHostKeyAlgorithm } from 'ssh2';
 import type { Clock } from '#shared/clock.ts';
 import { SshError } from './errors.ts';
@@ -11,6 +12,7 @@ import {
   typeOf,
 } from './known-hosts.ts';
 import { SshLink } from './link.ts';
+import { openSocket } from './socket.ts';
 
 export interface SshTarget {
   /** Name or address. */
@@ -54,6 +56,7 @@ export function dial(
   return new Promise((resolve, reject) => {
     checkKey(credentials.privateKey, where);
     const client = new ssh2.Client();
+    const socket = openSocket(host, port);
     let refusal: SshError | undefined;
     const timer = options.clock.setTimer(() => {
       const within = `within ${options.dialTimeoutMs} ms`;
@@ -71,7 +74,7 @@ export function dial(
       reject(error);
       // Stays deaf: what it says after its end is of no use.
       client.on('error', () => undefined);
-      client.destroy();
+      socket.destroy();
     }
     client.on('error', (error: Error & { level?: string }) =>
       fail(refusal ?? failureOf(where, error)),
@@ -79,17 +82,15 @@ export function dial(
     client.on('close', () =>
       fail(new SshError('unreachable', `${where} closed the connection at once`)),
     );
-    // Else a small message waits for the acknowledgement of the one before: 40 ms a call.
-    client.once('connect', () => client.setNoDelay(true));
     client.once('ready', () => {
       settled();
       client.removeAllListeners('close');
-      resolve(new SshLink(client, where, options.clock));
+      resolve(new SshLink(client, socket, where, options.clock));
     });
     if (signal.aborted) return onAbort();
     try {
       client.connect(
-        configOf(target, credentials, options, (key) => {
+        configOf(socket, target, credentials, options, (key) => {
           const verdict = judgeHostKey(credentials.knownHosts, host, port, key);
           if (verdict !== 'trusted') refusal = hostKeyError(target, key, verdict);
           return verdict === 'trusted';
@@ -102,6 +103,7 @@ export function dial(
 }
 
 function configOf(
+  sock: Socket,
   { host, port, user }: SshTarget,
   { privateKey, knownHosts }: SshCredentials,
   options: DialOptions,
@@ -111,8 +113,7 @@ function configOf(
   const known = keyTypesOf(knownHosts, host, port).flatMap((type) => ALGORITHMS[type] ?? []);
   const serverHostKey = [...new Set([...known, ...Object.values(ALGORITHMS).flat()])];
   return {
-    host,
-    port,
+    sock,
     username: user,
     privateKey,
     hostVerifier,

@@ -2,6 +2,7 @@
  * One SSH connection to a host, and streams to sockets behind it. It ends when it is dead, when it
  * is closed, or, once retired, with its last stream.
  */
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Client } from 'ssh2';
 import type { Clock } from '#shared/clock.ts';
@@ -11,6 +12,7 @@ export class SshLink {
   /** Resolves with the reason when the connection is no more; never rejects. */
   readonly ended: Promise<SshError>;
   readonly #client: Client;
+  readonly #socket: Socket;
   readonly #host: string;
   readonly #clock: Clock;
   #end: SshError | undefined;
@@ -21,9 +23,10 @@ export class SshLink {
   /** Streams that are open or being opened. */
   #streams = 0;
 
-  /** `client` is ready; `host` is how messages name it. */
-  constructor(client: Client, host: string, clock: Clock) {
+  /** `client` is ready and speaks over `socket`; `host` is how messages name it. */
+  constructor(client: Client, socket: Socket, host: string, clock: Clock) {
     this.#client = client;
+    this.#socket = socket;
     this.#host = host;
     this.#clock = clock;
     this.ended = new Promise((resolve) => {
@@ -99,7 +102,9 @@ export class SshLink {
   /** Ends it, and its streams with it. Idempotent. */
   close(): void {
     this.#client.end();
-    this.#client.destroy();
+    // The client itself would now wait for the other side, for ever if that is gone. Goodbye is
+    // written by then.
+    setImmediate(() => this.#socket.destroy());
     this.#finish(new SshError('closed', `the connection to ${this.#host} was closed`));
   }
 

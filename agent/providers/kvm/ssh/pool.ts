@@ -59,8 +59,8 @@ export class SshPool {
 
   /**
    * The connection to a host. `signal` ends the waiting, never the attempt, which others may share.
-   * After a failure, further calls fail with it at once until a while has passed: 1 s, doubled up to
-   * 30 s, or until the credentials change.
+   * After a failure, further calls fail with it at once until a while has passed (1 s, doubled up
+   * to 30 s) or the credentials change.
    */
   async link(target: SshTarget, signal: AbortSignal): Promise<SshLink> {
     const credentials = await this.#options.credentials(target, signal);

@@ -3,10 +3,9 @@ import { formatDomain } from '#agent/providers/kvm/domain-xml.ts';
 import { ADDRESS_SOURCE, DOMAIN_STATE, POOL_STATE } from '#agent/providers/kvm/libvirt/client.ts';
 import { METADATA_URI } from '#agent/providers/kvm/metadata.ts';
 import { machineVolumeName } from '#agent/providers/kvm/volume-names.ts';
-import { formatRawVolume } from '#agent/providers/kvm/volume-xml.ts';
 import { refuse } from '#test/fakes/libvirt-host.ts';
 import { request } from './block.ts';
-import { classOf, ID, IMAGE, KvmWorld, SHA256, signal } from './world.ts';
+import { classOf, ID, KvmWorld, signal } from './world.ts';
 
 const GIB = 1024 ** 3;
 const MINUTE_MS = 60_000;
@@ -25,16 +24,6 @@ async function withMachine() {
   const domain = world.host.domains.get(request.name);
   if (domain === undefined) throw new Error('no domain');
   return { world, provider, domain };
-}
-
-/** A file in the pool, as a process that is no more left it. */
-function leave(world: KvmWorld, name: string, content = ''): void {
-  const xml = formatRawVolume(name, content.length);
-  world.host.volumes.set(name, {
-    xml,
-    content: Buffer.from(content),
-    changedAtMs: world.clock.now(),
-  });
 }
 
 describe('create', () => {
@@ -190,158 +179,12 @@ describe('create', () => {
 
   test('clears away what an earlier machine left under the name', async () => {
     const world = new KvmWorld().serve();
-    leave(world, machineVolumeName(owner, 'disk'), 'old');
+    world.leave(machineVolumeName(owner, 'disk'), 'old');
     const provider = world.provider();
     await provider.create(request, signal);
     await world.running(provider);
     expect(world.machineVolumes).toHaveLength(2);
     expect(world.machineVolumes).not.toContain(machineVolumeName(owner, 'disk'));
-  });
-});
-
-describe('the work behind create', () => {
-  test('tells why it fails, and goes on when that is mended', async () => {
-    const world = new KvmWorld().serve({ status: 503 }, 2).serve();
-    const provider = world.provider();
-    await provider.create(request, signal);
-    const failing = await world.until(async () => {
-      const { state, detail } = await provider.get(ID, signal);
-      expect(state).not.toBe('Stopped');
-      return detail?.includes('503') ? detail : undefined;
-    });
-    expect(failing).toBe('https://images.example.net/debian.qcow2 answers 503');
-    await world.running(provider);
-  });
-
-  test('never trusts an image with another checksum, and takes one of a mended file', async () => {
-    const wrong = Buffer.from(IMAGE);
-    wrong.write('tampered', 500);
-    const world = new KvmWorld().serve({ body: wrong }, 1).serve();
-    const provider = world.provider();
-    await provider.create(request, signal);
-    const detail = await world.until(async () => {
-      const seen = await provider.get(ID, signal);
-      return seen.detail?.includes('SHA-256') ? seen.detail : undefined;
-    });
-    expect(detail).toMatch(
-      new RegExp(`image debian-13 has the SHA-256 [0-9a-f]{64}, not ${SHA256}`),
-    );
-    expect(world.imageVolumes).toEqual([]);
-    expect(world.host.domains.get(request.name)?.state).toBe(DOMAIN_STATE.shutoff);
-    await world.running(provider);
-  });
-
-  test('waits with an image that is wrong for good, and with others less', async () => {
-    const wrong = Buffer.from('<html>not here</html>'.repeat(10));
-    const world = new KvmWorld().serve({ body: wrong }, 1).serve();
-    const provider = world.provider();
-    await provider.create(request, signal);
-    const startMs = world.clock.now();
-    await world.running(provider);
-    expect(world.clock.now() - startMs).toBeGreaterThan(9 * MINUTE_MS);
-  });
-
-  test('goes on with a mended configuration', async () => {
-    const world = new KvmWorld().serve({ status: 404 }, 1).serve();
-    const wrong = [
-      { name: 'debian-13', url: 'https://images.example.net/debian.qcow2', sha256: '0'.repeat(64) },
-    ];
-    const before = world.provider({}, { images: wrong });
-    await before.create(request, signal);
-    const after = world.provider();
-    await world.running(after);
-  });
-
-  test('tells that the image left the configuration', async () => {
-    const world = new KvmWorld().serve({ status: 404 });
-    await world.provider().create(request, signal);
-    const renamed = [
-      { name: 'debian-14', url: 'https://images.example.net/debian.qcow2', sha256: SHA256 },
-    ];
-    const after = world.provider({}, { images: renamed });
-    const detail = await world.until(async () => {
-      const seen = await after.get(ID, signal);
-      return seen.detail?.includes('configuration') ? seen.detail : undefined;
-    });
-    expect(detail).toBe('image debian-13 is no longer in the configuration');
-  });
-
-  test('waits for memory that was given away meanwhile', async () => {
-    const world = new KvmWorld().serve();
-    const provider = world.provider();
-    await provider.create(request, signal);
-    world.host.memoryAvailable = 0;
-    const detail = await world.until(async () => {
-      const seen = await provider.get(ID, signal);
-      return seen.detail?.includes('memory') ? seen.detail : undefined;
-    });
-    expect(detail).toContain('host hv1 has 0 MiB of 65536 MiB memory available');
-    world.host.memoryAvailable = 8 * GIB;
-    await world.running(provider);
-  });
-
-  test('makes a disk anew that is not over this image, or not of this size', async () => {
-    const world = new KvmWorld().serve();
-    const provider = world.provider();
-    await provider.create(request, signal);
-    const disk = /volume='([^']*\.qcow2)'/.exec(world.host.domains.get(request.name)?.xml ?? '');
-    leave(world, disk?.[1] ?? '', 'of somebody');
-    await world.running(provider);
-    const xml = world.host.volumes.get(disk?.[1] ?? '')?.xml;
-    expect(xml).toContain(`<capacity unit='bytes'>${GIB}</capacity>`);
-    expect(xml).toMatch(/<backingStore><path>\/pool\/egress-image-debian-13-/);
-  });
-
-  test('ends when nobody asks for the machine any more, and begins again when somebody does', async () => {
-    const world = new KvmWorld().serve({ status: 503 }, 1_000);
-    const provider = world.provider();
-    await provider.create(request, signal);
-    await world.pass(MINUTE_MS);
-    expect(world.clock.pendingTimers).toBeGreaterThan(0);
-    await world.pass(10 * MINUTE_MS);
-    expect(world.clock.pendingTimers).toBe(0);
-    const calls = world.host.calls.length;
-    await world.pass(60 * MINUTE_MS);
-    expect(world.host.calls).toHaveLength(calls);
-    await provider.get(ID, signal);
-    expect(world.clock.pendingTimers).toBeGreaterThan(0);
-  });
-
-  test('is over when the machine is deleted, in the middle of it', async () => {
-    const world = new KvmWorld().serve({ status: 503 }, 1_000);
-    const provider = world.provider();
-    await provider.create(request, signal);
-    await world.pass(1_000);
-    await provider.delete(ID, signal);
-    await world.pass(10 * MINUTE_MS);
-    expect(world.clock.pendingTimers).toBe(0);
-    expect(world.host.domains.size).toBe(0);
-    expect(world.host.volumes.size).toBe(0);
-  });
-
-  test('does not give the mark back to a machine that was disowned', async () => {
-    const world = new KvmWorld().serve();
-    const provider = world.provider();
-    await provider.create(request, signal);
-    await provider.disown(ID, signal);
-    const instance = await world.running(provider);
-    expect(instance).toMatchObject({ uid: '', installation: '' });
-    expect(await provider.listByTag(signal)).toEqual([]);
-  });
-
-  test('takes a start whose answer was lost for one', async () => {
-    const world = new KvmWorld().serve();
-    let lost = 0;
-    const provider = world.provider({
-      after: (call) => {
-        if (call === 'startDomain' && lost++ === 0) throw new Error('the answer was lost');
-      },
-    });
-    await provider.create(request, signal);
-    await world.running(provider);
-    await world.until(
-      () => world.host.domains.get(request.name)?.xml.includes('>started<') || undefined,
-    );
   });
 });
 
@@ -429,9 +272,9 @@ describe('list', () => {
   test('shows disks and seeds without a domain as a machine that is no more', async () => {
     const world = new KvmWorld();
     const name = machineVolumeName(owner, 'disk');
-    leave(world, name, 'disk');
-    leave(world, machineVolumeName(owner, 'seed'), 'seed');
-    leave(world, 'of-somebody-else.qcow2', 'disk');
+    world.leave(name, 'disk');
+    world.leave(machineVolumeName(owner, 'seed'), 'seed');
+    world.leave('of-somebody-else.qcow2', 'disk');
     const provider = world.provider();
     const expected = {
       id: ID,
@@ -454,7 +297,7 @@ describe('list', () => {
   ])('leaves a disk alone that another domain uses %s', async (_how, source) => {
     const world = new KvmWorld();
     const name = machineVolumeName(owner, 'disk');
-    leave(world, name, 'disk');
+    world.leave(name, 'disk');
     world.host.domains.set('by-hand', {
       name: 'by-hand',
       uuid: 'u',
@@ -471,13 +314,16 @@ describe('list', () => {
 
   test('calls no disk unused while a domain cannot be read', async () => {
     const { world } = await withMachine();
-    leave(world, machineVolumeName({ ...owner, machine: 'proxy-gone' }, 'disk'), 'disk');
+    world.leave(machineVolumeName({ ...owner, machine: 'proxy-gone' }, 'disk'), 'disk');
     const blinking = world.provider({
       before: (call) => {
         if (call === 'domainXml') refuse('internalError', 'unreadable');
       },
     });
     expect(await blinking.listByTag(signal)).toEqual([]);
+    const gone = ID.replace(request.name, 'proxy-gone');
+    expect(await classOf(blinking.get(gone, signal))).toBe('Transient');
+    expect(await classOf(blinking.delete(gone, signal))).toBe('Transient');
     expect(await world.provider().listByTag(signal)).toHaveLength(2);
   });
 });

@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { MockAgent } from 'undici';
 import { ProviderError } from '#agent/providers/errors.ts';
 import { createKvmProvider } from '#agent/providers/kvm/provider.ts';
+import { formatRawVolume } from '#agent/providers/kvm/volume-xml.ts';
 import type { Checker, CreateRequest, Instance, Provider } from '#agent/providers/provider.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
 import { FakeLibvirtHost, type SessionHooks } from '#test/fakes/libvirt-host.ts';
@@ -91,6 +92,13 @@ export class KvmWorld {
         throw error;
       }
     });
+  }
+
+  /** A file in the pool, as somebody who is gone left it. */
+  leave(name: string, content = ''): void {
+    const xml = formatRawVolume(name, content.length);
+    const changedAtMs = this.clock.now();
+    this.host.volumes.set(name, { xml, content: Buffer.from(content), changedAtMs });
   }
 
   /** Disks and seeds in the pool. */

@@ -1,7 +1,10 @@
 /** What a connection needs of an SSH client, under a test's hands. */
 import { EventEmitter } from 'node:events';
+import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import type { Client } from 'ssh2';
+import { SshLink } from '#agent/providers/kvm/ssh/link.ts';
+import type { Clock } from '#shared/clock.ts';
 
 type Opened = (error: Error | undefined, stream: PassThrough & { close(): void }) => void;
 
@@ -36,7 +39,9 @@ export class FakeClient extends EventEmitter {
     this.emit('close');
   }
 
-  asClient(): Client {
-    return this as unknown as Client;
+  /** The connection over it. */
+  asLink(host: string, clock: Clock): SshLink {
+    const socket = new Socket();
+    return new SshLink(this as unknown as Client, socket, host, clock);
   }
 }

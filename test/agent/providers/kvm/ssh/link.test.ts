@@ -1,6 +1,6 @@
 /** Streams over one connection: each ends alone, the connection when it is dead or retired. */
 import { beforeEach, expect, it } from 'vitest';
-import { SshLink } from '#agent/providers/kvm/ssh/link.ts';
+import type { SshLink } from '#agent/providers/kvm/ssh/link.ts';
 import { FakeClock, settle } from '#test/fakes/clock.ts';
 import { FakeClient } from './fake-client.ts';
 
@@ -12,7 +12,7 @@ const never = new AbortController().signal;
 beforeEach(() => {
   clock = new FakeClock();
   client = new FakeClient();
-  link = new SshLink(client.asClient(), 'me@hv1', clock);
+  link = client.asLink('me@hv1', clock);
 });
 
 const open = (signal = never) => link.openSocket('/run/sock', 10_000, signal);

@@ -40,7 +40,7 @@ beforeEach(() => {
           fail: reject,
           succeed() {
             const client = new FakeClient();
-            resolve(new SshLink(client.asClient(), host, clock));
+            resolve(client.asLink(host, clock));
             return client;
           },
         });
