@@ -25,8 +25,12 @@ import type { ApiProxy } from './api-proxy.ts';
 import { type EdgeStub, startEdgeStub } from './edge-stub.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const PROVIDER = 'local';
-const IMAGE = 'ubuntu/squid:6.6-24.04_edge';
+/** Pods of the world's own node. */
+export const LOCAL_PROVIDER = {
+  name: 'local',
+  type: 'kubernetes',
+  kubernetes: { image: 'ubuntu/squid:6.6-24.04_edge' },
+};
 const LOG_TAIL_LINES = 12;
 
 /** Why such a world cannot be had here; undefined when it can. */
@@ -53,7 +57,10 @@ export interface AgentWorld {
 
 let worlds = 0;
 
-export async function openAgentWorld(): Promise<AgentWorld> {
+/** @param entries of the agents' providers file. */
+export async function openAgentWorld(
+  entries: readonly object[] = [LOCAL_PROVIDER],
+): Promise<AgentWorld> {
   const folder = mkdtempSync(join(tmpdir(), 'agents-'));
   await using closing = new AsyncDisposableStack();
   closing.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -81,8 +88,7 @@ export async function openAgentWorld(): Promise<AgentWorld> {
   );
   closing.defer(() => node.stop());
   const providers = join(folder, 'providers.yaml');
-  const provider = { name: PROVIDER, type: 'kubernetes', kubernetes: { image: IMAGE } };
-  writeFileSync(providers, stringify({ providers: [provider] }));
+  writeFileSync(providers, stringify({ providers: entries }));
   const logOf = (name: string) => join(folder, `${name}.log`);
   const open = closing.move();
   return {
