@@ -64,7 +64,7 @@ export async function runCompeting(options: RunOptions): Promise<CompetingReport
     closing.defer(() => rival.close());
   }
   const { kube, killSquid } = world;
-  const fleet = createFleet({ kube, random, machines, killSquid });
+  const fleet = createFleet({ kube, random, machines, kill: killSquid });
   const parts = { world, machines, fleet, random, rivals, signal: options.signal };
   const disturbances = { killed: 0, frozen: 0, 'frozen with a request on its way': 0 };
   for (let count = 1; count <= options.kills && machines.faults.length === 0; count++) {

@@ -8,12 +8,14 @@ import { systemClock as clock, type Random } from '#shared/clock.ts';
 import { type AgentWorld, openAgentWorld } from '#test/integration/agent-world.ts';
 import { type ApiProxy, startApiProxy } from '#test/integration/api-proxy.ts';
 import { type Act, createFleet, type Fleet } from '#test/integration/fleet.ts';
-import { type MachineWatch, watchMachines } from '#test/integration/machine-watch.ts';
+import type { MachineWatch } from '#test/integration/machine-watch.ts';
 import { between, pick, seeded } from '#test/integration/seed.ts';
-import { coverageTable, planKills, type Target } from './plan.ts';
+import { coverageTable, planKills, type Target, targetsOf } from './plan.ts';
 import type { Report, RunOptions } from './report.ts';
 import { settle } from './settle.ts';
 import { type SideEffect, sideEffectOf } from './side-effects.ts';
+import { openKubernetesSite } from './sites/kubernetes.ts';
+import type { Site } from './sites/site.ts';
 
 /** The side effect is called for again after this time without it. */
 const CAUSE_AGAIN_MS = 3_000;
@@ -21,14 +23,11 @@ const HIT_MS_MAX = 60_000;
 /** An agent that has its answer runs on for up to this long. */
 const AFTER_ANSWER_MS_MAX = 4;
 
-/** What users do to make a side effect happen soon. */
-const CAUSES: Readonly<Record<SideEffect, readonly Act[]>> = {
+/** What users do to make a side effect happen soon; the site knows of those at its backend. */
+const CAUSES: Readonly<Partial<Record<SideEffect, readonly Act[]>>> = {
   'finalizer set': ['create'],
   'intent annotated': ['create', 'create', 'edit'],
-  'pod created': ['create', 'create', 'edit'],
-  'ConfigMap created': ['create', 'create', 'edit'],
   'status written': ['create', 'edit', 'delete'],
-  'pod deleted': ['edit', 'delete', 'delete'],
   'finalizer removed': ['delete'],
 };
 
@@ -67,6 +66,7 @@ class Executioner {
 }
 
 interface Parts {
+  readonly site: Site;
   readonly world: AgentWorld;
   readonly relay: ApiProxy;
   readonly machines: MachineWatch;
@@ -79,13 +79,21 @@ export interface KillsReport extends Report {
   readonly kills: readonly Target[];
 }
 
-/** One agent, `options.kills` kills. Throws when a side effect does not come that has to. */
-export async function runKills(options: RunOptions): Promise<KillsReport> {
+/**
+ * One agent, `options.kills` kills, machines where `openSite` has them. Throws when a side effect
+ * does not come that has to.
+ */
+export async function runKills(
+  options: RunOptions,
+  openSite: () => Promise<Site> = openKubernetesSite,
+): Promise<KillsReport> {
   const random = seeded(options.seed);
   await using closing = new AsyncDisposableStack();
-  const world = await openAgentWorld();
+  const site = await openSite();
+  closing.defer(() => site.close());
+  const world = await openAgentWorld({ providers: site.providers });
   closing.defer(() => world.close());
-  const machines = watchMachines(world.kube);
+  const machines = site.watch(world.kube);
   closing.defer(() => machines.close());
   const executioner = new Executioner(random);
   const relay = await startApiProxy(world.api, {
@@ -98,11 +106,14 @@ export async function runKills(options: RunOptions): Promise<KillsReport> {
     answered: (call) => void executioner.strike(sideEffectOf(call), 'answered'),
   });
   closing.defer(() => relay.close());
-  const { killSquid, kube } = world;
-  const fleet = createFleet({ kube, random, machines, killSquid });
-  const parts = { world, relay, machines, fleet, executioner, random };
+  site.intercept((effect, moment) => (executioner.strike(effect, moment) ? 'drop' : undefined));
+  const { kube } = world;
+  const kill = (machine: string) => site.kill(world, machine);
+  const { specOf } = site;
+  const fleet = createFleet({ kube, random, machines, kill, specOf });
+  const parts = { site, world, relay, machines, fleet, executioner, random };
   const kills: Target[] = [];
-  for (const target of planKills(options.kills, random)) {
+  for (const target of planKills(options.kills, targetsOf(site.effects), random)) {
     await killAt(parts, target, options);
     kills.push(target);
     const { living } = fleet;
@@ -119,9 +130,10 @@ export async function runKills(options: RunOptions): Promise<KillsReport> {
 
 /** One life of an agent, from its start to the kill. */
 async function killAt(parts: Parts, target: Target, options: RunOptions): Promise<void> {
-  const { world, relay, fleet, executioner, random } = parts;
+  const { site, world, relay, fleet, executioner, random } = parts;
+  const causes = site.causes[target.effect] ?? CAUSES[target.effect] ?? [];
   const cause = async () => {
-    await fleet.act(pick(random, CAUSES[target.effect]) ?? 'create');
+    await fleet.act(pick(random, causes) ?? 'create');
     for (let more = between(random, 0, 1); more > 0; more--) await fleet.actByChance();
   };
   const [child] = await Promise.all([world.startAgent('agent', relay), cause()]);

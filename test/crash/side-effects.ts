@@ -1,20 +1,25 @@
-/** What the agent changes at an API server, by kind; reading and telling (events) change nothing. */
+/** What the agent changes, by kind; reading and telling (events) change nothing. */
 import type { ApiCall } from '#test/integration/api-proxy.ts';
 
-export const SIDE_EFFECTS = [
+/** At the API server, whatever the provider is. */
+export const COMMON_EFFECTS = [
   'finalizer set',
   'intent annotated',
-  'pod created',
-  'ConfigMap created',
   'status written',
-  'pod deleted',
   'finalizer removed',
 ] as const;
-export type SideEffect = (typeof SIDE_EFFECTS)[number];
+
+export type SideEffect =
+  | (typeof COMMON_EFFECTS)[number]
+  | 'pod created'
+  | 'ConfigMap created'
+  | 'pod deleted'
+  | 'instance inserted'
+  | 'instance deleted';
 
 const PROXY = /\/proxies\/[^/]+$/;
 
-/** undefined for everything else, events and leases among it. */
+/** Of a request to an API server; undefined for the rest, events and leases among it. */
 export function sideEffectOf({ method, path, body }: ApiCall): SideEffect | undefined {
   if (method === 'POST' && path.endsWith('/namespaces/default/pods')) return 'pod created';
   if (method === 'POST' && path.endsWith('/namespaces/default/configmaps')) {

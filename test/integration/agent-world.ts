@@ -25,8 +25,12 @@ import type { ApiProxy } from './api-proxy.ts';
 import { type EdgeStub, startEdgeStub } from './edge-stub.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const PROVIDER = 'local';
-const IMAGE = 'ubuntu/squid:6.6-24.04_edge';
+/** Pods of the world's own node. */
+export const LOCAL_PROVIDER = {
+  name: 'local',
+  type: 'kubernetes',
+  kubernetes: { image: 'ubuntu/squid:6.6-24.04_edge' },
+};
 const LOG_TAIL_LINES = 12;
 
 /** Why such a world cannot be had here; undefined when it can. */
@@ -88,8 +92,8 @@ export async function openAgentWorld(options: AgentWorldOptions = {}): Promise<A
   );
   closing.defer(() => node.stop());
   const providers = join(folder, 'providers.yaml');
-  const provider = { name: PROVIDER, type: 'kubernetes', kubernetes: { image: IMAGE } };
-  writeFileSync(providers, stringify({ providers: options.providers ?? [provider] }));
+  const { providers: entries = [LOCAL_PROVIDER], env } = options;
+  writeFileSync(providers, stringify({ providers: entries }));
   const logOf = (name: string) => join(folder, `${name}.log`);
   const open = closing.move();
   return {
@@ -110,7 +114,7 @@ export async function openAgentWorld(options: AgentWorldOptions = {}): Promise<A
           args: [join(ROOT, 'agent/main.ts'), ...args, '--cluster-name=test', ...QUIET, ...flags],
           cwd: ROOT,
           env: {
-            ...options.env,
+            ...env,
             KUBECONFIG: kubeconfig,
             AGENT_TOKEN: 'token-of-agents',
             POD_NAME: name,

@@ -125,7 +125,7 @@ describe.skipIf(cannotRun !== undefined)(title + (cannotRun ? ` (${cannotRun})` 
     });
     closing.defer(() => relay.close());
     const { kube, killSquid } = world;
-    fleet = createFleet({ kube, random, machines, killSquid });
+    fleet = createFleet({ kube, random, machines, kill: killSquid });
   }, 60_000);
   afterAll(() => closing.disposeAsync(), 60_000);
 

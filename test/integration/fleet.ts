@@ -1,9 +1,10 @@
 /**
  * Users of a cluster, played by chance: they create managed Proxies, edit what needs a new machine,
- * delete them and take their names again, and now and then a Squid dies. What they want in the end
+ * delete them and take their names again, and now and then a machine dies. What they want in the end
  * is kept in `living`.
  */
 import { uidOf } from '#deploy/local/control-plane/api/object-meta.ts';
+import type { JsonObject } from '#deploy/local/control-plane/json.ts';
 import { type KubeClient, KubeError } from '#deploy/local/kube/client.ts';
 import type { Random } from '#shared/clock.ts';
 import type { MachineWatch } from './machine-watch.ts';
@@ -40,11 +41,15 @@ export interface FleetDeps {
   readonly kube: KubeClient;
   readonly random: Random;
   readonly machines: MachineWatch;
-  /** Kills the Squid of a pod. */
-  readonly killSquid: (podUid: string) => boolean;
+  /** Kills a machine, as `machines.running` names it; answers whether it was there. */
+  readonly kill: (machine: string) => boolean;
+  /** A managed proxy of that name that listens on that port; all of it follows from the two. */
+  readonly specOf?: (name: string, port: number) => JsonObject;
 }
 
-export function createFleet({ kube, random, machines, killSquid }: FleetDeps): Fleet {
+export function createFleet(deps: FleetDeps): Fleet {
+  const { kube, random, machines } = deps;
+  const { specOf = (_name, port) => ({ provider: 'local', port }) } = deps;
   const living = new Map<string, Wish>();
   const done: Record<Act, number> = { create: 0, edit: 0, delete: 0, kill: 0 };
   const anyLiving = () => pick(random, [...living.values()]);
@@ -55,7 +60,7 @@ export function createFleet({ kube, random, machines, killSquid }: FleetDeps): F
     for (const name of shuffled(random, free)) {
       const port = between(random, PORTS.min, PORTS.max);
       try {
-        const spec = { provider: 'local', port, healthCheck: { intervalSeconds: 5 } };
+        const spec = { ...specOf(name, port), healthCheck: { intervalSeconds: 5 } };
         living.set(name, { name, uid: uidOf(await createProxy(kube, name, spec)), port });
         done.create++;
         return;
@@ -73,7 +78,7 @@ export function createFleet({ kube, random, machines, killSquid }: FleetDeps): F
     await kube.request({
       method: 'PATCH',
       path: `${PROXIES}/${wish.name}`,
-      body: { spec: { port } },
+      body: { spec: specOf(wish.name, port) },
       contentType: 'application/merge-patch+json',
     });
     living.set(wish.name, { ...wish, port });
@@ -88,10 +93,10 @@ export function createFleet({ kube, random, machines, killSquid }: FleetDeps): F
     done.delete++;
   }
 
-  /** Whose Squid it is does not matter, and neither does it that it was to go anyway. */
+  /** Whose it is does not matter, and neither does it that it was to go anyway. */
   async function kill(): Promise<void> {
-    const pod = pick(random, machines.running());
-    if (pod !== undefined && killSquid(pod)) done.kill++;
+    const machine = pick(random, machines.running());
+    if (machine !== undefined && deps.kill(machine)) done.kill++;
   }
 
   const acts: Readonly<Record<Act, () => Promise<void>>> = { create, edit, delete: remove, kill };

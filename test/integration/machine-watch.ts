@@ -32,7 +32,7 @@ export interface MachineWatch {
   readonly dead: ReadonlyMap<string, string>;
   /** Machines that exist now, terminating ones included. */
   readonly present: number;
-  /** UIDs of pods that run now and are not on their way out. */
+  /** Machines that run now and are not on their way out: UIDs of pods, or what else names them. */
   running(): string[];
   /** To be called before a finalizer goes: a machine that is still there would be nobody's. */
   checkRelease(call: ApiCall): Promise<void>;
@@ -127,7 +127,8 @@ function howOf(pod: JsonObject): string {
 
 const isRunning = (pod: JsonObject) => phaseOf(pod) === 'Running' && !isDeleting(pod);
 
-function unwanted(proxies: JsonObject[], living: ReadonlyMap<string, Wish>): string[] {
+/** Proxies that are still there though they were deleted. */
+export function unwanted(proxies: JsonObject[], living: ReadonlyMap<string, Wish>): string[] {
   const uids = new Set([...living.values()].map(({ uid }) => uid));
   return proxies
     .filter((proxy) => !uids.has(uidOf(proxy)))

@@ -6,7 +6,7 @@ import { type Listening, listenForwardProxy } from '../proxies.ts';
 import type { Hypervisor, Instance } from './project.ts';
 import { listOf, objectOf } from './validate.ts';
 
-export interface Machines extends Hypervisor {
+export interface Machines extends Required<Hypervisor> {
   /** What runs for instances of the name. */
   serversOf(name: string): string[];
   /** The server of an instance dies; answers whether there was one. */
