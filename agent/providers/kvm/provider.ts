@@ -8,9 +8,9 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Clock, Random } from '#shared/clock.ts';
+import { classified, type ProviderLog } from '../classified.ts';
 import type { KvmProviderConfig } from '../config.ts';
 import type { KvmHost } from '../config-kvm.ts';
-import type { ProviderOp } from '../errors.ts';
 import type { Checker, CreateRequest, Instance, Provider } from '../provider.ts';
 import { HostChecker } from './check.ts';
 import { classify, GoneError, UnusableError } from './classify.ts';
@@ -34,11 +34,6 @@ import { disownMachine, removeMachine } from './remove.ts';
 import { USER_DATA_BYTES_MAX } from './seed.ts';
 import { isNameable } from './volume-names.ts';
 
-/** Receives one line for each call; never holds user-data or credentials. */
-export interface ProviderLog {
-  debug(fields: object, message: string): void;
-}
-
 export interface KvmProviderDeps {
   readonly hosts: Hosts;
   readonly clock: Clock;
@@ -61,20 +56,7 @@ export function createKvmProvider(
   const preparations = new Preparations({ hosts, images, block, clock, random });
   const checker = new HostChecker(hosts);
 
-  /** Runs `call`, every failure of it as a ProviderError. `fields` are for the log. */
-  async function classified<T>(op: ProviderOp, fields: object, call: () => Promise<T>): Promise<T> {
-    try {
-      const answer = await call();
-      deps.log?.debug({ provider: name, op, ...fields, ...summaryOf(answer) }, 'provider call');
-      return answer;
-    } catch (error) {
-      const classed = classify(error, { op, provider: name });
-      const { class: errorClass, message } = classed;
-      const told = { provider: name, op, ...fields, errorClass, error: message };
-      deps.log?.debug(told, 'provider call failed');
-      throw classed;
-    }
-  }
+  const call = classified(name, classify, deps.log);
 
   function refOf(id: string): DomainRef {
     const ref = parseId(id);
@@ -176,12 +158,11 @@ export function createKvmProvider(
     name,
     type,
     creationsPerMinute,
-    create: (request, signal) =>
-      classified('create', logged(request), () => create(request, signal)),
-    get: (id, signal) => classified('get', { id }, () => get(id, signal)),
-    delete: (id, signal) => classified('delete', { id }, () => remove(id, signal)),
-    disown: (id, signal) => classified('disown', { id }, () => disown(id, signal)),
-    listByTag: (signal) => classified('list', {}, () => list(signal)),
+    create: (request, signal) => call('create', request.name, () => create(request, signal)),
+    get: (id, signal) => call('get', id, () => get(id, signal)),
+    delete: (id, signal) => call('delete', id, () => remove(id, signal)),
+    disown: (id, signal) => call('disown', id, () => disown(id, signal)),
+    listByTag: (signal) => call('list', '', () => list(signal)),
     check: (signal) => Promise.all(block.hosts.map((host) => checker.check(host, signal))),
   };
 }
@@ -201,18 +182,4 @@ async function listHost(libvirt: Libvirt, host: KvmHost, signal: AbortSignal): P
     if (each !== undefined && !byId.has(each.id)) byId.set(each.id, each);
   }
   return [...byId.values()];
-}
-
-/** What a log line tells of a request: of user-data, its length alone. */
-function logged({ name, namespace, proxyName, placement, cloudInit }: CreateRequest): object {
-  const cloudInitBytes = Buffer.byteLength(cloudInit ?? '');
-  return { name, namespace, proxyName, placement, cloudInitBytes };
-}
-
-/** What a log line tells of an answer. */
-function summaryOf(answer: unknown): object {
-  if (typeof answer === 'string') return { id: answer };
-  if (Array.isArray(answer)) return { count: answer.length };
-  if (typeof answer !== 'object' || answer === null || !('state' in answer)) return {};
-  return { state: answer.state, detail: 'detail' in answer ? answer.detail : undefined };
 }

@@ -53,14 +53,13 @@ describe('create', () => {
     expect(world.imageVolumes).toHaveLength(2);
   });
 
-  test('puts the user-data into the seed, and only its length into the log', async () => {
+  test('puts the user-data into the seed, and nothing of it into the log', async () => {
     const world = new KvmWorld().serve();
     const cloudInit = '#cloud-config\npassword: sentinel-of-kvm\n';
     await world.provider().create({ ...request, cloudInit }, signal);
     const seed = world.machineVolumes.find((name) => name.endsWith('.iso')) ?? '';
     expect(world.host.volumes.get(seed)?.content.includes(cloudInit)).toBe(true);
     const log = world.logLines.join('\n');
-    expect(log).toContain(`"cloudInitBytes":${cloudInit.length}`);
     expect(log).not.toContain('sentinel-of-kvm');
   });
 
