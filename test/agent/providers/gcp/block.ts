@@ -1,15 +1,12 @@
 /** A `gcp` block as the file of a test would give it, and a request for an instance. */
-import { type GcpProviderConfig, parseProvidersConfig } from '#agent/providers/config.ts';
+import type { GcpProviderConfig } from '#agent/providers/config.ts';
 import type { CreateRequest } from '#agent/providers/provider.ts';
 import { IMAGE, PROJECT } from '#test/fakes/compute/server.ts';
+import { parsedConfig } from '../parsed-config.ts';
 
 export function configWith(block: object = {}, name = 'gcp-eu'): GcpProviderConfig {
-  const entry = { name, type: 'gcp', gcp: { project: PROJECT, ...block } };
-  const parsed = parseProvidersConfig(JSON.stringify({ providers: [entry] }));
-  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
-  const [config] = parsed.providers;
-  if (config?.type !== 'gcp') throw new Error('no provider');
-  return config;
+  const entry = { name, type: 'gcp' as const, gcp: { project: PROJECT, ...block } };
+  return parsedConfig(entry);
 }
 
 export const request: CreateRequest = {

@@ -1,6 +1,7 @@
 /** A `kvm` block as the file of a test would give it, and a request for it. */
-import { type KvmProviderConfig, parseProvidersConfig } from '#agent/providers/config.ts';
+import type { KvmProviderConfig } from '#agent/providers/config.ts';
 import type { CreateRequest } from '#agent/providers/provider.ts';
+import { parsedConfig } from '../parsed-config.ts';
 
 export const SHA256 = 'ab'.repeat(32);
 
@@ -13,12 +14,8 @@ const BLOCK = {
 
 /** `over` replaces whole keys of the block. */
 export function configWith(over: object = {}, name = 'home'): KvmProviderConfig {
-  const entry = { name, type: 'kvm', kvm: { ...BLOCK, ...over } };
-  const parsed = parseProvidersConfig(JSON.stringify({ providers: [entry] }));
-  if (!parsed.ok) throw new Error(parsed.problems.join('; '));
-  const [config] = parsed.providers;
-  if (config?.type !== 'kvm') throw new Error('no provider of this type');
-  return config;
+  const entry = { name, type: 'kvm' as const, kvm: { ...BLOCK, ...over } };
+  return parsedConfig(entry);
 }
 
 export const request: CreateRequest = {
