@@ -49,7 +49,7 @@ export function watchInstances({ hypervisor, projectOf }: Options): InstanceWatc
 
   return {
     hypervisor: {
-      addressOf: hypervisor.addressOf,
+      nextAddress: hypervisor.nextAddress,
       started,
       stopped(instance) {
         present.delete(instance);

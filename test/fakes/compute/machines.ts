@@ -21,6 +21,8 @@ const SUBNET = 77;
 export function startMachines(subnet: number = SUBNET): Machines {
   const servers = new Map<string, { name: string; starting: Promise<Listening | undefined> }>();
 
+  let count = 0;
+
   async function end(address: string): Promise<void> {
     const server = servers.get(address);
     servers.delete(address);
@@ -28,7 +30,10 @@ export function startMachines(subnet: number = SUBNET): Machines {
   }
 
   return {
-    addressOf: (count) => `127.${subnet}.${Math.floor(count / 250)}.${(count % 250) + 2}`,
+    nextAddress() {
+      const nth = count++;
+      return `127.${subnet}.${Math.floor(nth / 250)}.${(nth % 250) + 2}`;
+    },
     started(instance) {
       const port = Number(LISTENS.exec(userDataOf(instance))?.[1]);
       // One that nobody set up listens nowhere.

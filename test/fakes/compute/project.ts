@@ -44,8 +44,8 @@ export interface Instance {
 export interface Hypervisor {
   started(instance: Instance): void;
   stopped(instance: Instance): void;
-  /** Address of the n-th instance of all. */
-  addressOf?(count: number): string;
+  /** The external address of the next instance, of whatever project; each is given once. */
+  nextAddress?(): string;
 }
 
 export interface ProjectOptions extends Catalogue {
@@ -272,7 +272,7 @@ export class FakeProject {
       createdAtMs: nowMs,
       runsAtMs: nowMs + this.options.bootMs,
       internalIP: `10.132.${Math.floor(count / 250)}.${(count % 250) + 2}`,
-      externalIP: this.options.hypervisor?.addressOf?.(count) ?? `203.0.113.${(count % 250) + 2}`,
+      externalIP: this.options.hypervisor?.nextAddress?.() ?? `203.0.113.${(count % 250) + 2}`,
     };
   }
   #count = 0;
