@@ -1,7 +1,7 @@
 /**
  * Users of a cluster, played by chance: they create managed Proxies, edit what needs a new machine,
- * delete them and take their names again, and now and then a machine dies. What they want in the end
- * is kept in `living`.
+ * delete them and take their names again, and now and then a machine dies. What they want in the
+ * end is kept in `living`.
  */
 import { uidOf } from '#deploy/local/control-plane/api/object-meta.ts';
 import type { JsonObject } from '#deploy/local/control-plane/json.ts';
