@@ -1,5 +1,6 @@
 /** Taking a machine away, with all that was made for it; or letting it go. */
 import type { KvmHost } from '../config-kvm.ts';
+import type { Mark } from '../provider.ts';
 import { UnusableError } from './classify.ts';
 import { setPhase, writeMetadata } from './create.ts';
 import { AFFECT, isLibvirtError, UNDEFINE, type Volume } from './libvirt/client.ts';
@@ -7,7 +8,7 @@ import type { Libvirt } from './libvirt-port.ts';
 import { type Found, findDomain, findRemains, unlessAbsent } from './lookup.ts';
 import type { MachineMetadata } from './metadata.ts';
 import { listPool } from './pool.ts';
-import { parseMachineVolume } from './volume-names.ts';
+import { generationOf, parseMachineVolume } from './volume-names.ts';
 
 /** With these it goes whatever it has: NVRAM, a saved state, snapshots. */
 const WITH_ALL = UNDEFINE.managedSave | UNDEFINE.snapshots | UNDEFINE.nvram;
@@ -36,14 +37,29 @@ export async function removeMachine(
   // From here on nobody starts it any more, whatever becomes of this call.
   await unlessAbsent(setPhase(libvirt, found, 'deleting', signal));
   await stop(libvirt, found, signal);
+  await deleteOwnVolumes(libvirt, host, { ...found, mark }, signal);
+  await unlessAbsent(libvirt.undefineDomain(found.domain, WITH_ALL, signal));
+  // What another process was about to make for it a moment ago.
+  const generation = generationOf(found.domain.uuid);
+  await deleteOwnVolumes(libvirt, host, { ...found, mark, generation }, signal);
+}
+
+/** Disks and seeds of a machine; those of this `generation` alone, if it is given. */
+async function deleteOwnVolumes(
+  libvirt: Libvirt,
+  host: KvmHost,
+  of: Found & { readonly mark: Mark; readonly generation?: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { domain, mark, generation } = of;
   const own = (await listPool(libvirt, host, signal)).filter((volume) => {
     const owner = parseMachineVolume(volume.name);
     if (owner?.uid !== mark.uid || owner.installation !== mark.installation) return false;
+    if (generation !== undefined && owner.generation !== generation) return false;
     // By name and mark; of a domain that was renamed, those that it uses.
-    return owner.machine === name || isUsed(found, volume);
+    return owner.machine === domain.name || isUsed(of, volume);
   });
   await deleteVolumes(libvirt, own, signal);
-  await unlessAbsent(libvirt.undefineDomain(found.domain, WITH_ALL, signal));
 }
 
 function isUsed({ definition }: Found, volume: Volume): boolean {
