@@ -8,7 +8,7 @@ import type { CreateRequest, Mark } from '../provider.ts';
 import { assertRoom } from './capacity.ts';
 import { UnusableError } from './classify.ts';
 import { formatDomain, type VolumeRef } from './domain-xml.ts';
-import { AFFECT, isLibvirtError, type Pool, type Volume } from './libvirt/client.ts';
+import { AFFECT, type Domain, isLibvirtError, type Pool, type Volume } from './libvirt/client.ts';
 import type { Libvirt } from './libvirt-port.ts';
 import { type Found, findDomain, findRemains, readDomains, unlessAbsent } from './lookup.ts';
 import {
@@ -46,7 +46,8 @@ export async function ensureMachine(
   if (machine === undefined) throw new Error('the domain was defined without its metadata');
   if (machine.phase === 'deleting') throw new Error(`${found.domain.name} is still being deleted`);
   if (machine.phase === 'seeding' || machine.phase === 'preparing') {
-    await writeSeed(context, found, request);
+    const seed = await writeSeed(context, found, request);
+    await keepUnlessDeleted(context.libvirt, found.domain, seed, context.signal);
   }
   if (machine.phase !== 'seeding') return { ...found, machine };
   await setPhase(context.libvirt, found, 'preparing', context.signal);
@@ -142,7 +143,7 @@ async function writeSeed(
   { libvirt, chosen: { host }, signal }: CreateContext,
   { domain, definition }: Found,
   request: CreateRequest,
-): Promise<void> {
+): Promise<Volume> {
   const { uuid, name } = domain;
   const content = buildSeed({ uuid, hostname: name, userData: request.cloudInit });
   const volumeName = ownVolume(definition, 'iso');
@@ -150,6 +151,24 @@ async function writeSeed(
   const pool = await activePool(libvirt, host, signal);
   const volume = await seedVolume(libvirt, pool, volumeName, content.length, signal);
   await libvirt.upload(volume, [content], { length: content.length }, signal);
+  return volume;
+}
+
+/**
+ * After a volume was made for a machine: throws, and takes the volume away again, when somebody
+ * deleted the machine meanwhile, who could not see the volume yet.
+ */
+export async function keepUnlessDeleted(
+  libvirt: Libvirt,
+  { name, uuid }: Pick<Domain, 'name' | 'uuid'>,
+  volume: Volume,
+  signal: AbortSignal,
+): Promise<void> {
+  const found = await findDomain(libvirt, name, signal);
+  const isWanted = found?.domain.uuid === uuid && found.definition.machine?.phase !== 'deleting';
+  if (isWanted) return;
+  await unlessAbsent(libvirt.deleteVolume(volume, signal));
+  throw new Error(`${name} was deleted while it was made`);
 }
 
 async function seedVolume(

@@ -21,7 +21,7 @@ export async function ensureOverlay(
   name: string,
   of: { readonly image: Volume; readonly diskGiB: number },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Volume> {
   const pool = await activePool(libvirt, host, signal);
   const bytes = of.diskGiB * GIB;
   const image = await libvirt.volumeInfo(of.image, signal);
@@ -34,10 +34,10 @@ export async function ensureOverlay(
   const wanted = { bytes, backingPath };
   const existing = await unlessAbsent(libvirt.volumeByName(pool, name, signal));
   if (existing !== undefined) {
-    if (await isAsWanted(libvirt, existing, wanted, signal)) return;
+    if (await isAsWanted(libvirt, existing, wanted, signal)) return existing;
     await unlessAbsent(libvirt.deleteVolume(existing, signal));
   }
-  await create(libvirt, pool, name, wanted, signal);
+  return create(libvirt, pool, name, wanted, signal);
 }
 
 interface Wanted {
@@ -64,9 +64,9 @@ async function create(
   name: string,
   { bytes, backingPath }: Wanted,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Volume> {
   try {
-    await libvirt.createVolume(pool, formatOverlayVolume(name, bytes, backingPath), signal);
+    return await libvirt.createVolume(pool, formatOverlayVolume(name, bytes, backingPath), signal);
   } catch (error) {
     // Another process makes the same disk: it is looked at when this is tried again.
     if (!isLibvirtError(error, 'storageVolumeExists')) throw error;

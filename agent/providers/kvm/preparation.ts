@@ -14,7 +14,7 @@ import type { Clock, Random, Timer } from '#shared/clock.ts';
 import type { KvmBlock, KvmHost, KvmImage } from '../config-kvm.ts';
 import { assertMemoryRoom } from './capacity.ts';
 import { UnusableError } from './classify.ts';
-import { ownVolume, setPhase } from './create.ts';
+import { keepUnlessDeleted, ownVolume, setPhase } from './create.ts';
 import type { Hosts, Use } from './hosts.ts';
 import type { ImageStore } from './image-store.ts';
 import { DOMAIN_STATE, isLibvirtError } from './libvirt/client.ts';
@@ -176,7 +176,8 @@ export class Preparations {
       const disk = ownVolume(definition, 'qcow2');
       if (disk === undefined) throw new Error(`domain ${domain.name} has no disk of ours`);
       const { diskGiB } = definition.machine.plan;
-      await ensureOverlay(libvirt, host, disk, { image, diskGiB }, signal);
+      const overlay = await ensureOverlay(libvirt, host, disk, { image, diskGiB }, signal);
+      await keepUnlessDeleted(libvirt, domain, overlay, signal);
       const memory = await libvirt.hostMemory(signal);
       assertMemoryRoom(host.name, memory, definition.memoryBytes, `domain ${domain.name}`);
       await start(libvirt, found, signal);

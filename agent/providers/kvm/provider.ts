@@ -129,7 +129,7 @@ export function createKvmProvider(
     if (host === undefined) return;
     await preparations.stop(host, ref.name, signal);
     await hosts.call(host, signal, (libvirt, within) =>
-      removeMachine(libvirt, host, ref.name, within),
+      removeMachine({ libvirt, host, clock, signal: within }, ref.name),
     );
   }
 

@@ -109,3 +109,32 @@ describe('killed while it deletes', () => {
     },
   );
 });
+
+describe('another process that deletes the machine', () => {
+  test.each(kills)(
+    '$moment call $at of the one that makes it leaves nothing, or a whole machine',
+    async ({ at, moment }) => {
+      const world = new KvmWorld().serve();
+      const other = world.provider();
+      let calls = 0;
+      const deletes = async (now: 'before' | 'after') => {
+        if (now === 'before') calls++;
+        if (calls === at && now === moment) await other.delete(ID, signal);
+      };
+      const maker = world.provider({
+        before: () => deletes('before'),
+        after: () => deletes('after'),
+      });
+      await maker.create(request, signal).catch(() => undefined);
+      for (let poll = 0; poll < 20; poll++) {
+        await maker.get(ID, signal).catch(() => undefined);
+        await world.pass(1000);
+      }
+      if (world.host.domains.size === 0) expect(world.machineVolumes).toEqual([]);
+      else {
+        await world.running(maker);
+        expect(world.machineVolumes).toHaveLength(2);
+      }
+    },
+  );
+});

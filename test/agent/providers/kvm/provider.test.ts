@@ -328,6 +328,25 @@ describe('list', () => {
 });
 
 describe('delete', () => {
+  test('waits for a volume that is being made at the moment', async () => {
+    const { world } = await withMachine();
+    let busy = 3;
+    const provider = world.provider({
+      before: (call) => {
+        if (call === 'deleteVolume' && busy-- > 0) {
+          refuse('operationInvalid', 'volume is still being allocated');
+        }
+      },
+    });
+    let gone = false;
+    const deleting = provider.delete(ID, signal).then(() => {
+      gone = true;
+    });
+    await world.until(() => gone || undefined);
+    await deleting;
+    expect(world.machineVolumes).toEqual([]);
+  });
+
   test('leaves a domain alone that is not one of ours', async () => {
     const { world, provider, domain } = await withMachine();
     domain.xml = domain.xml.replace(METADATA_URI, 'https://example.net/');
