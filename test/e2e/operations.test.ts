@@ -120,7 +120,8 @@ describe.skipIf(cannotRun !== undefined)(whole('a running stack'), () => {
       code: 'no_match',
       body: { considered: 1, inCooldown: 1 },
     });
-    const edge = stack.processNamed('edge/serve.ts');
+    // The runtime itself: what started it would leave it answering for a moment longer.
+    const edge = stack.processNamed('bin/workerd');
     process.kill(edge.pid, 'SIGKILL');
     await eventually(() => expect(isRunning(edge)).toBe(false));
     const again = await eventually(() => leases.get(held.leaseID), 30_000);
