@@ -74,8 +74,11 @@ export async function openAgentWorld(options: AgentWorldOptions = {}): Promise<A
     stackId,
     records: createProcessRecords(join(folder, 'processes.json')),
   };
+  const agents = new Set<Child>();
   closing.defer(async () => {
     await killAll(clock, () => markedProcesses(stackId));
+    // Its end is written down in the folder, which goes next.
+    await Promise.all(Array.from(agents, ({ exited }) => exited));
   });
   const edge = await startEdgeStub();
   closing.defer(() => edge.close());
@@ -108,7 +111,7 @@ export async function openAgentWorld(options: AgentWorldOptions = {}): Promise<A
       const output = openSync(logOf(name), 'a');
       const args = [`--providers-config=${providers}`, `--edge-url=${edge.url}`];
       try {
-        return await startChild(child, {
+        const agent = await startChild(child, {
           name,
           command: process.execPath,
           args: [join(ROOT, 'agent/main.ts'), ...args, '--cluster-name=test', ...QUIET, ...flags],
@@ -121,6 +124,8 @@ export async function openAgentWorld(options: AgentWorldOptions = {}): Promise<A
           },
           output,
         });
+        agents.add(agent);
+        return agent;
       } finally {
         closeSync(output);
       }
