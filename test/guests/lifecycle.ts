@@ -2,7 +2,7 @@
  * The life of a virtual proxy, as a user of the cluster sees it: the real agent, a real libvirtd
  * behind a real sshd, and a guest that boots, takes its seed and serves.
  */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -57,6 +57,7 @@ export function describeLifecycle(guest: Guest): void {
     closing.defer(() => origin.close());
     const authority = join(tmpdir(), `egress-image-ca-${process.pid}.pem`);
     writeFileSync(authority, images.caPem);
+    closing.defer(() => rmSync(authority));
     world = await openAgentWorld({
       env: { NODE_EXTRA_CA_CERTS: authority },
       providers: [providerEntry(hypervisor, guest, { url: images.url, sha256: image.sha256 })],
