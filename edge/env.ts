@@ -5,7 +5,7 @@ import { type NamedToken, parseTokens } from './http/tokens.ts';
 import { LOGGED_REQUESTS, type LoggedRequests } from './http/tracing.ts';
 import { rulesSchema } from './ledger/rules.ts';
 import { SHARDS_MAX } from './ledger/shards.ts';
-import type { LedgerWire } from './object/rpc.ts';
+import type { LedgerNamespace } from './object/rpc.ts';
 import {
   ANONYMOUS_CLIENT,
   type ClientLimits,
@@ -15,8 +15,7 @@ import {
 } from './router/limits.ts';
 
 export interface Bindings {
-  /** The namespace of the ledger's objects, of which no more than this is used here. */
-  readonly LEDGER: { getByName(name: string): LedgerWire };
+  readonly LEDGER: LedgerNamespace;
 }
 
 export interface EdgeSettings extends AuthSettings {

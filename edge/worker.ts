@@ -4,7 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { createApp } from './app.ts';
 import { type Bindings, readSettings } from './env.ts';
 import { createLog } from './http/log.ts';
-import { overWire } from './object/rpc.ts';
+import { shardStub } from './object/rpc.ts';
 
 export { LedgerObject } from './object/ledger-object.ts';
 
@@ -18,7 +18,7 @@ export default {
   fetch(request, env, ctx) {
     app ??= createApp({
       settings: readSettings(env),
-      shard: (index) => overWire(env.LEDGER.getByName(`ledger-${index}`)),
+      shard: (index) => shardStub(env.LEDGER, index),
       log: createLog(systemClock),
       clock: systemClock,
       random: Math.random,

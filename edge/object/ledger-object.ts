@@ -23,12 +23,13 @@ import { readSnapshot } from './rows.ts';
 import {
   type Call,
   type LedgerCalls,
+  type LedgerNamespace,
   type LedgerOp,
   type LedgerWire,
-  overWire,
   type Reply,
   RPC_VERSION,
   type SyncCall,
+  shardStub,
 } from './rpc.ts';
 import { shardNumber } from './shard-number.ts';
 import { writeChange } from './statements.ts';
@@ -41,7 +42,7 @@ const SWEEP_INTERVAL_MS = 60_000;
 const PUSH_AGAIN_MS = 500;
 
 interface LedgerEnv {
-  readonly LEDGER: { getByName(name: string): LedgerWire };
+  readonly LEDGER: LedgerNamespace;
 }
 
 type Handlers = {
@@ -90,7 +91,7 @@ export class LedgerObject extends DurableObject<LedgerEnv> implements LedgerWire
     });
     this.#peers = new Peers({
       clock: systemClock,
-      stubOf: (shard) => overWire(env.LEDGER.getByName(`ledger-${shard}`)),
+      stubOf: (shard) => shardStub(env.LEDGER, shard),
       pending: () => this.#book.pendingCooldowns(),
       others: () => this.#others(this.#book.shards),
       shared: async (rows) => this.#mutate((book, nowMs) => book.cooldownsShared(rows, nowMs)),

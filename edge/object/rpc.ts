@@ -129,6 +129,16 @@ export interface LedgerWire {
   call(text: string): Promise<string>;
 }
 
+/** The namespace of the ledger's objects, of which no more than this is used. */
+export interface LedgerNamespace {
+  getByName(name: string): LedgerWire;
+}
+
+/** A fresh stub of a shard's object; `shard-number.ts` reads the number out of its name. */
+export function shardStub(namespace: LedgerNamespace, shard: number): LedgerRpc {
+  return overWire(namespace.getByName(`ledger-${shard}`));
+}
+
 /** A stub as its callers see it. */
 export function overWire(wire: LedgerWire): LedgerRpc {
   return { call: async (call) => JSON.parse(await wire.call(JSON.stringify(call))) };

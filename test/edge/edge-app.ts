@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers';
 import { type AppDeps, createApp } from '#edge/app.ts';
 import { readSettings } from '#edge/env.ts';
 import type { LogLevel } from '#edge/http/log.ts';
-import { overWire } from '#edge/object/rpc.ts';
+import { shardStub } from '#edge/object/rpc.ts';
 import { FakeClock } from '#test/fakes/clock.ts';
 import { type Send, senderTo } from './requests.ts';
 
@@ -28,7 +28,7 @@ export function edgeWith(
   let ids = 0;
   const app = createApp({
     settings: readSettings(vars),
-    shard: (index) => overWire(env.LEDGER.getByName(`ledger-${index}`)),
+    shard: (index) => shardStub(env.LEDGER, index),
     log: (level, msg, fields = {}) => void lines.push({ level, msg, fields }),
     clock: new FakeClock(),
     random: () => 0,
