@@ -1,5 +1,5 @@
 /** What every provider does around each of its calls: one log line, and failures with a class. */
-import type { ProviderError, ProviderOp } from './errors.ts';
+import { ProviderError, type ProviderErrorClass, type ProviderOp } from './errors.ts';
 
 /** Receives one line for each call; never holds user-data or credentials. */
 export interface ProviderLog {
@@ -9,10 +9,31 @@ export interface ProviderLog {
 /** Runs a call of the contract; `id` is for the log. */
 export type Classified = <T>(op: ProviderOp, id: string, call: () => Promise<T>) => Promise<T>;
 
-/** @param classify makes a ProviderError of whatever was thrown. */
+/** Makes a ProviderError of whatever was thrown; one that is already is passed through. */
+export type Classify = (
+  error: unknown,
+  at: { readonly op: ProviderOp; readonly provider: string },
+) => ProviderError;
+
+/**
+ * @param classOf the one place of a provider that decides on the class of what its backend throws
+ * @param messageLengthMax characters of its message that are taken over
+ */
+export function classifier(
+  classOf: (error: unknown, op: ProviderOp) => ProviderErrorClass,
+  messageLengthMax = Number.POSITIVE_INFINITY,
+): Classify {
+  return (error, at) => {
+    if (error instanceof ProviderError) return error;
+    const message = error instanceof Error ? error.message : String(error);
+    const told = message.slice(0, messageLengthMax);
+    return new ProviderError(classOf(error, at.op), at, told, { cause: error });
+  };
+}
+
 export function classified(
   provider: string,
-  classify: (error: unknown, at: { op: ProviderOp; provider: string }) => ProviderError,
+  classify: Classify,
   log: ProviderLog | undefined,
 ): Classified {
   return async (op, id, call) => {

@@ -1,4 +1,10 @@
-# Shared by the scripts that build guests. They set `packages` to a folder for what is downloaded.
+# Shared by the scripts that build guests, each of which is given a folder: `out`. `packages` in it is for
+# what is downloaded and stays, `work` goes with the script.
+out=$1
+packages=$out/packages
+work=$(mktemp -d "$out/work.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+export PATH=$PATH:/usr/sbin:/sbin
 
 # Unpacks Debian packages without installing them: a kernel that is installed would rebuild this
 # machine's boot files.

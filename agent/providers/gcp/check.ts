@@ -1,5 +1,5 @@
 /** Check of the gcp provider: the verb and scope of `listByTag`, one instance at most. */
-import type { ProviderErrorClass } from '../errors.ts';
+import { failedCheck } from '../failed-check.ts';
 import type { TargetStatus } from '../provider.ts';
 import { classOf } from './classify.ts';
 import { type ComputeApi, ComputeError } from './compute-api.ts';
@@ -28,21 +28,15 @@ export async function checkProject(
     const details = await headroom(api, signal);
     return [{ name: project, ready: true, reason: 'Reachable', message, ...details }];
   } catch (error) {
-    return [{ name: project, ready: false, ...failed(error, signal) }];
+    return [{ name: project, ...failedCheck(error, signal, reasonOf) }];
   }
 }
 
-function failed(error: unknown, signal: AbortSignal): Pick<TargetStatus, 'reason' | 'message'> {
-  if (signal.aborted) return { reason: 'Timeout', message: 'the check ran out of time' };
-  const message = error instanceof Error ? error.message : String(error);
-  return { reason: reasonOf(error, classOf(error)), message };
-}
-
-function reasonOf(error: unknown, errorClass: ProviderErrorClass): string {
+function reasonOf(error: unknown): string {
   const status = error instanceof ComputeError ? error.status : undefined;
   if (status === 401 || /default credentials/i.test(String(error))) return 'Unauthorized';
   // A 403 speaks of quotas, too.
-  if (status === 403) return errorClass === 'Permanent' ? 'Forbidden' : 'APIError';
+  if (status === 403) return classOf(error) === 'Permanent' ? 'Forbidden' : 'APIError';
   return status === undefined ? 'Unreachable' : 'APIError';
 }
 

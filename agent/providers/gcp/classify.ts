@@ -1,5 +1,6 @@
 /** Failures of Compute Engine as provider errors: the one place that decides on their class. */
-import { ProviderError, type ProviderErrorClass, type ProviderOp } from '../errors.ts';
+import { classifier } from '../classified.ts';
+import type { ProviderErrorClass } from '../errors.ts';
 import { ComputeError } from './compute-api.ts';
 import type { InstanceRef } from './id.ts';
 import { isQuotaCode } from './operation.ts';
@@ -23,16 +24,8 @@ const PASSING_REASONS: ReadonlySet<string> = new Set([
 const PERMANENT_STATUSES: ReadonlySet<number> = new Set([400, 401, 403]);
 const MESSAGE_LENGTH_MAX = 600;
 
-/** `error` as a ProviderError of `provider`; one that is already is passed through. */
-export function classify(
-  error: unknown,
-  at: { readonly op: ProviderOp; readonly provider: string },
-): ProviderError {
-  if (error instanceof ProviderError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  const told = message.slice(0, MESSAGE_LENGTH_MAX);
-  return new ProviderError(classOf(error), at, told, { cause: error });
-}
+/** Failures of the backend as provider errors. */
+export const classify = classifier(classOf, MESSAGE_LENGTH_MAX);
 
 /** Class of a failed call. */
 export function classOf(error: unknown): ProviderErrorClass {

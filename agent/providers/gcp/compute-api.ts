@@ -3,7 +3,7 @@
  * is the official client behind it. Each call takes one request at most, retries nothing, has a
  * deadline, and ends promptly with its signal.
  */
-import type { Labels } from './labels.ts';
+import type { Labels } from '../mark.ts';
 import type {
   AggregatedPage,
   FirewallResource,

@@ -9,6 +9,7 @@
  */
 import { createRequire } from 'node:module';
 import { z } from 'zod';
+import { orAborted } from '#agent/runtime/deadline.ts';
 import { type GcpBlock, isLoopback } from '../config-gcp.ts';
 import { type ComputeApi, ComputeError } from './compute-api.ts';
 import {
@@ -81,7 +82,8 @@ export function createComputeClient(block: GcpBlock, options: TransportOptions):
       return apiCall({ project, ...request }, limits);
     });
     try {
-      return await raceAborted(answer, signal);
+      // Also while credentials are fetched, which know no signal.
+      return await orAborted(answer, signal);
     } catch (error) {
       if (signal.aborted) throw aborted(signal);
       throw toComputeError(error, secret);
@@ -203,15 +205,6 @@ function itemsOf<T extends z.ZodType>(item: T) {
       .array(item)
       .nullish()
       .transform((items) => items ?? []),
-  });
-}
-
-/** Ends with `signal`, also while credentials are fetched, which know no signal. */
-function raceAborted<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(aborted(signal));
-    signal.addEventListener('abort', stop, { once: true });
-    call.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
   });
 }
 

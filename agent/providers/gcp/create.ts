@@ -2,12 +2,12 @@
 import type { Clock } from '#shared/clock.ts';
 import type { GcpBlock } from '../config-gcp.ts';
 import { ProviderError, type ProviderErrorClass } from '../errors.ts';
+import { isMadeFor } from '../mark.ts';
 import type { CreateRequest } from '../provider.ts';
 import { hasStatus, saysNotFound } from './classify.ts';
 import type { ComputeApi } from './compute-api.ts';
 import { buildRule, compareRule, ruleName } from './firewall.ts';
 import { formatId, type InstanceRef } from './id.ts';
-import { isMadeFor } from './labels.ts';
 import { outcomeOf } from './operation.ts';
 import { buildInstance, requestProblem } from './request.ts';
 import { requestIdOf } from './request-id.ts';

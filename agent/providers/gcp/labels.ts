@@ -1,15 +1,13 @@
 /**
- * The mark as labels, which Compute Engine takes in lower case only, and the Proxy's namespace and
+ * What Compute Engine takes of the mark as labels, in lower case only, and the Proxy's namespace and
  * name in the description, which takes any text. Pure.
  */
-import { INSTALLATION_LABEL, MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
+import { MANAGED_LABEL } from '#shared/crd/names.ts';
+import { type Labels, MARK_LABELS } from '../mark.ts';
 import type { Instance, Mark } from '../provider.ts';
 
 const VALUE_PATTERN = /^[a-z0-9_-]{1,63}$/;
 const DESCRIPTION_PATTERN = /^egress proxy ([^\s/]+)\/([^\s/]+)$/;
-const MARK_LABELS: readonly string[] = [MANAGED_LABEL, UID_LABEL, INSTALLATION_LABEL];
-
-export type Labels = Readonly<Record<string, string>>;
 
 /** Selects what carries the mark, in the API's filter language. */
 export const MARK_FILTER = `labels.${MANAGED_LABEL}=true`;
@@ -21,25 +19,6 @@ export function markProblem({ uid, installation }: Mark): string | undefined {
     return `the ${what} "${value}" cannot be a label: 1 to 63 of a-z, 0-9, "-" and "_"`;
   }
   return undefined;
-}
-
-export function labelsOf({ uid, installation }: Mark): Labels {
-  return { [MANAGED_LABEL]: 'true', [UID_LABEL]: uid, [INSTALLATION_LABEL]: installation };
-}
-
-export function isMarked(labels: Labels): boolean {
-  return labels[MANAGED_LABEL] === 'true';
-}
-
-/** For whom the machine was made; empty parts where it does not say. */
-export function markOf(labels: Labels): Mark {
-  return { uid: labels[UID_LABEL] ?? '', installation: labels[INSTALLATION_LABEL] ?? '' };
-}
-
-/** The labels carry the whole of the mark. */
-export function isMadeFor(mark: Mark, labels: Labels): boolean {
-  const { uid, installation } = markOf(labels);
-  return isMarked(labels) && uid === mark.uid && installation === mark.installation;
 }
 
 /** All labels but those of the mark. */

@@ -1,9 +1,10 @@
 /** All marked instances of a project, over all zones and pages. */
 import type { GcpBlock } from '../config-gcp.ts';
+import { isMarked } from '../mark.ts';
 import { type Instance, PartialListError } from '../provider.ts';
 import type { ComputeApi } from './compute-api.ts';
 import { nameOfUrl } from './id.ts';
-import { isMarked, MARK_FILTER } from './labels.ts';
+import { MARK_FILTER } from './labels.ts';
 import type { AggregatedPage } from './resources.ts';
 import { instanceFrom } from './state.ts';
 

@@ -1,8 +1,9 @@
 /** The instance that is asked for, and what keeps a request from ever being one. Pure. */
 import type { GcpBlock } from '../config-gcp.ts';
+import { markLabels } from '../mark.ts';
 import type { CreateRequest } from '../provider.ts';
 import { isZoneName } from './id.ts';
-import { descriptionOf, labelsOf, markProblem } from './labels.ts';
+import { descriptionOf, markProblem } from './labels.ts';
 
 const REQUIRED = ['zone', 'machineType', 'image'] as const;
 /** The API's own limit for one metadata value. */
@@ -48,7 +49,7 @@ export function buildInstance(request: CreateRequest, block: GcpBlock): object {
     name: request.name,
     description: descriptionOf(request.namespace, request.proxyName),
     machineType: `zones/${placement.zone}/machineTypes/${placement.machineType}`,
-    labels: labelsOf(request),
+    labels: markLabels(request),
     tags: { items: [block.networkTag] },
     disks: [
       {
@@ -59,7 +60,7 @@ export function buildInstance(request: CreateRequest, block: GcpBlock): object {
         initializeParams: {
           sourceImage: imagePath(placement.image ?? ''),
           diskSizeGb: String(block.diskSizeGb),
-          labels: labelsOf(request),
+          labels: markLabels(request),
         },
       },
     ],

@@ -1,8 +1,9 @@
 /** A Compute Engine instance as the contract's instance. Pure. */
 import type { GcpBlock } from '../config-gcp.ts';
+import { markOf } from '../mark.ts';
 import type { Instance, InstanceState } from '../provider.ts';
 import { formatId, nameOfUrl } from './id.ts';
-import { markOf, proxyOf } from './labels.ts';
+import { proxyOf } from './labels.ts';
 import type { InstanceResource } from './resources.ts';
 
 /**

@@ -5,6 +5,7 @@ import type { KubeClient } from '#agent/kube/client.ts';
 import { KubeError, type KubeErrorReason } from '#agent/kube/errors.ts';
 import { PODS, resourcePath } from '#agent/kube/resource.ts';
 import { MANAGED_LABEL } from '#shared/crd/names.ts';
+import { failedCheck } from '../failed-check.ts';
 import type { TargetStatus } from '../provider.ts';
 
 const TARGET = 'apiserver';
@@ -28,21 +29,16 @@ export async function checkApiServer(
   try {
     await client.request({ path, query }, signal);
   } catch (error) {
-    return [failed(error, signal)];
+    return [{ name: TARGET, ...failedCheck(error, signal, reasonOf) }];
   }
   const message = 'pods can be listed';
   const details = await serverVersion(client, signal);
   return [{ name: TARGET, ready: true, reason: 'Reachable', message, ...details }];
 }
 
-function failed(error: unknown, signal: AbortSignal): TargetStatus {
-  if (signal.aborted) {
-    const message = 'the check ran out of time';
-    return { name: TARGET, ready: false, reason: 'Timeout', message };
-  }
-  const message = error instanceof Error ? error.message : String(error);
+function reasonOf(error: unknown): string {
   const reason = error instanceof KubeError ? REASONS[error.reason] : undefined;
-  return { name: TARGET, ready: false, reason: reason ?? 'APIError', message };
+  return reason ?? 'APIError';
 }
 
 /** Useful when triaging, and not worth a failure. */

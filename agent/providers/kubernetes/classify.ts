@@ -1,6 +1,7 @@
 /** Failures of the API server as provider errors: the one place that decides on their class. */
 import { KubeError } from '#agent/kube/errors.ts';
-import { ProviderError, type ProviderErrorClass, type ProviderOp } from '../errors.ts';
+import { classifier } from '../classified.ts';
+import type { ProviderErrorClass, ProviderOp } from '../errors.ts';
 
 /**
  * Quota and lack of permission both come as 403. The quota plugin of the API server has worded its
@@ -20,15 +21,8 @@ const REQUEST_TIMEOUT = 408;
 /** How the API server names what is not there; a proxy in front of it does not. */
 const NOT_FOUND_PATTERN = / "[^"]+" not found$/;
 
-/** `error` as a ProviderError of `provider`; one that is already is passed through. */
-export function classify(
-  error: unknown,
-  at: { readonly op: ProviderOp; readonly provider: string },
-): ProviderError {
-  if (error instanceof ProviderError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  return new ProviderError(classOf(error, at.op), at, message, { cause: error });
-}
+/** Failures of the backend as provider errors. */
+export const classify = classifier(classOf);
 
 /**
  * The API server itself says that the object is not there. A bare 404 may come from whatever stands

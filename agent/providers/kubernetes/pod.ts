@@ -1,12 +1,8 @@
 /** The pod of one proxy and the ConfigMap with its configuration. Pure. */
 import type { V1ConfigMap, V1Pod, V1PodSpec } from '@kubernetes/client-node';
-import {
-  INSTALLATION_LABEL,
-  MANAGED_LABEL,
-  PROXY_ANNOTATION,
-  UID_LABEL,
-} from '#shared/crd/names.ts';
+import { PROXY_ANNOTATION } from '#shared/crd/names.ts';
 import type { KubernetesBlock } from '../config-kubernetes.ts';
+import { markLabels } from '../mark.ts';
 import type { CreateRequest } from '../provider.ts';
 import { squidConfig } from './squid-config.ts';
 
@@ -23,9 +19,7 @@ function labelsOf(request: CreateRequest): Record<string, string> {
   return {
     'app.kubernetes.io/name': 'egress-proxy',
     'app.kubernetes.io/managed-by': 'egress-agent',
-    [MANAGED_LABEL]: 'true',
-    [UID_LABEL]: request.uid,
-    [INSTALLATION_LABEL]: request.installation,
+    ...markLabels(request),
   };
 }
 

@@ -12,16 +12,17 @@ import { z } from 'zod';
 import type { KubeClient } from '#agent/kube/client.ts';
 import { isKubeError } from '#agent/kube/errors.ts';
 import { CONFIG_MAPS, createResource, PODS } from '#agent/kube/resource.ts';
-import { INSTALLATION_LABEL, MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
+import { MANAGED_LABEL } from '#shared/crd/names.ts';
 import { classified, type ProviderLog } from '../classified.ts';
 import type { KubernetesProviderConfig } from '../config.ts';
 import { ProviderError, type ProviderOp } from '../errors.ts';
+import { isMadeFor, isMarked, MARK_LABELS } from '../mark.ts';
 import type { Checker, CreateRequest, Instance, Provider } from '../provider.ts';
 import { checkApiServer } from './check.ts';
 import { classify, saysNotFound } from './classify.ts';
 import { formatId, type PodRef, parseId } from './id.ts';
 import { buildConfigMap, buildPod } from './pod.ts';
-import { instanceFromPod, isMadeFor, isMarked, type Pod, parsePod } from './state.ts';
+import { instanceFromPod, type Pod, parsePod } from './state.ts';
 
 export interface KubernetesProviderDeps {
   readonly client: KubeClient;
@@ -68,7 +69,7 @@ export function createKubernetesProvider(
       if (!isKubeError(error, 'AlreadyExists')) throw error;
     }
     const pod = await pods.get(request, signal);
-    if (!isMadeFor(request, pod)) {
+    if (!isMadeFor(request, pod.metadata.labels)) {
       throw permanent('create', `pod ${formatId(request)} exists and belongs to somebody else`);
     }
     if (pod.metadata.deletionTimestamp) {
@@ -93,7 +94,7 @@ export function createKubernetesProvider(
     const found = await configMaps.get(request, signal);
     const { metadata } = found;
     if (metadata.ownerReferences?.some((owner) => owner.uid === podUid)) return;
-    if (!isMadeFor(request, found)) {
+    if (!isMadeFor(request, metadata.labels)) {
       const id = formatId(request);
       throw permanent('create', `ConfigMap ${id} exists and belongs to somebody else`);
     }
@@ -106,7 +107,7 @@ export function createKubernetesProvider(
     const ref = refOf('delete', id);
     const pod = await unlessGone(pods.get(ref, signal));
     if (pod === undefined) return;
-    if (!isMarked(pod)) throw permanent('delete', `pod ${id} is not one of ours`);
+    if (!isMarked(pod.metadata.labels)) throw permanent('delete', `pod ${id} is not one of ours`);
     if (pod.metadata.deletionTimestamp) return;
     const preconditions = { uid: pod.metadata.uid };
     await unlessGone(pods.delete(ref, { preconditions }, signal));
@@ -145,7 +146,7 @@ const WITHOUT_MARK = {
   type: 'application/merge-patch+json',
   body: {
     metadata: {
-      labels: { [MANAGED_LABEL]: null, [UID_LABEL]: null, [INSTALLATION_LABEL]: null },
+      labels: Object.fromEntries(MARK_LABELS.map((label) => [label, null])),
     },
   },
 } as const;

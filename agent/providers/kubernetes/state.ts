@@ -1,12 +1,8 @@
 /** What the provider reads of a pod, and what state of an instance it stands for. Pure. */
 import { z } from 'zod';
-import {
-  INSTALLATION_LABEL,
-  MANAGED_LABEL,
-  PROXY_ANNOTATION,
-  UID_LABEL,
-} from '#shared/crd/names.ts';
-import type { Instance, InstanceState, Mark } from '../provider.ts';
+import { PROXY_ANNOTATION } from '#shared/crd/names.ts';
+import { markOf } from '../mark.ts';
+import type { Instance, InstanceState } from '../provider.ts';
 import { formatId } from './id.ts';
 
 const containerStateSchema = z
@@ -46,28 +42,6 @@ export function parsePod(object: unknown): Pod {
   return podSchema.parse(object);
 }
 
-/** What carries labels: a pod, or its configuration. */
-interface Labelled {
-  readonly metadata: { readonly labels?: Readonly<Record<string, string>> | null | undefined };
-}
-
-/** The object carries our mark; whose it is tells `markOf`. */
-export function isMarked({ metadata }: Labelled): boolean {
-  return metadata.labels?.[MANAGED_LABEL] === 'true';
-}
-
-/** The object carries the whole of the mark, as `create` for `mark` writes it. */
-export function isMadeFor(mark: Mark, object: Labelled): boolean {
-  const { uid, installation } = markOf(object);
-  return isMarked(object) && uid === mark.uid && installation === mark.installation;
-}
-
-/** For whom the object was made; empty parts where it does not say. */
-export function markOf({ metadata }: Labelled): Mark {
-  const labels = metadata.labels ?? {};
-  return { uid: labels[UID_LABEL] ?? '', installation: labels[INSTALLATION_LABEL] ?? '' };
-}
-
 /** The pod as an instance. */
 export function instanceFromPod(pod: Pod): Instance {
   const { metadata, status } = pod;
@@ -77,7 +51,7 @@ export function instanceFromPod(pod: Pod): Instance {
   return {
     id: formatId(metadata),
     state: stateOf(pod),
-    ...markOf(pod),
+    ...markOf(metadata.labels),
     createdAtMs: Number.isNaN(createdAtMs) ? 0 : createdAtMs,
     detail: detailOf(pod),
     ...(status?.podIP ? { ip: status.podIP } : {}),

@@ -1,6 +1,7 @@
 /** Check of one host: can machines be made on it, and what is it. */
 import { DeadlineError, orAborted } from '#agent/runtime/deadline.ts';
 import type { KvmHost } from '../config-kvm.ts';
+import { failedCheck } from '../failed-check.ts';
 import type { TargetStatus } from '../provider.ts';
 import { gib } from './capacity.ts';
 import { CredentialsError } from './classify.ts';
@@ -62,7 +63,7 @@ export class HostChecker {
       const message = `pool ${host.pool} and network ${host.network} can be used`;
       return { name, ready: true, reason: 'Reachable', message, details };
     } catch (error) {
-      return { name, ready: false, ...verdictOn(error, signal) };
+      return { name, ...verdictOn(error, signal) };
     }
   }
 
@@ -119,13 +120,8 @@ export function offersKvm(capabilities: string): boolean {
 }
 
 /** Reason and message of a failure; the reasons are those that are mended in different ways. */
-export function verdictOn(
-  error: unknown,
-  signal: AbortSignal,
-): Pick<TargetStatus, 'reason' | 'message'> {
-  if (signal.aborted) return { reason: 'Timeout', message: 'the check ran out of time' };
-  const message = error instanceof Error ? error.message : String(error);
-  return { reason: reasonOf(error), message };
+export function verdictOn(error: unknown, signal: AbortSignal) {
+  return failedCheck(error, signal, reasonOf);
 }
 
 function reasonOf(error: unknown): string {

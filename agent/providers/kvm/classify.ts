@@ -1,6 +1,7 @@
 /** Failures of hosts as provider errors: the one place that decides on their class. */
 import { KubeError } from '#agent/kube/errors.ts';
-import { ProviderError, type ProviderErrorClass, type ProviderOp } from '../errors.ts';
+import { classifier } from '../classified.ts';
+import type { ProviderErrorClass, ProviderOp } from '../errors.ts';
 import { CapacityError } from './capacity.ts';
 import { isLibvirtError, LibvirtError, LibvirtRefusedError } from './libvirt/client.ts';
 import { SshError } from './ssh/errors.ts';
@@ -24,15 +25,8 @@ export class GoneError extends Error {
   override readonly name = 'GoneError';
 }
 
-/** `error` as a ProviderError of `provider`; one that is already is passed through. */
-export function classify(
-  error: unknown,
-  at: { readonly op: ProviderOp; readonly provider: string },
-): ProviderError {
-  if (error instanceof ProviderError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  return new ProviderError(classOf(error, at.op), at, message, { cause: error });
-}
+/** Failures of the backend as provider errors. */
+export const classify = classifier(classOf);
 
 export function classOf(error: unknown, op: ProviderOp): ProviderErrorClass {
   if (error instanceof GoneError) return op === 'get' ? 'NotFound' : 'Transient';

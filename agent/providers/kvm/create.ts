@@ -4,6 +4,7 @@
  * can be given back long before the machine runs; `preparation.ts` does the rest.
  */
 import type { KvmHost } from '../config-kvm.ts';
+import { isSameMark } from '../mark.ts';
 import type { CreateRequest, Mark } from '../provider.ts';
 import { assertRoom } from './capacity.ts';
 import { UnusableError } from './classify.ts';
@@ -228,10 +229,6 @@ function volumeOf(host: KvmHost, owner: MachineVolume, kind: 'disk' | 'seed'): V
   return { pool: host.pool, volume: machineVolumeName(owner, kind) };
 }
 
-export function isMadeFor(mark: Mark, { definition }: Found): boolean {
+function isMadeFor(mark: Mark, { definition }: Found): boolean {
   return isSameMark(definition.machine?.mark, mark);
-}
-
-function isSameMark(a: Mark | undefined, b: Mark): boolean {
-  return a !== undefined && a.uid === b.uid && a.installation === b.installation;
 }

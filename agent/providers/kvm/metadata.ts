@@ -3,7 +3,7 @@
  * which defines the domain: whose it is, and how far it has come. Pure.
  */
 import type { Element } from '@xmldom/xmldom';
-import { INSTALLATION_LABEL, MANAGED_LABEL, UID_LABEL } from '#shared/crd/names.ts';
+import { isMarked, markLabels, markOf } from '../mark.ts';
 import type { Mark } from '../provider.ts';
 import { children, escapeXml, textAt, xml } from './xml.ts';
 
@@ -56,17 +56,10 @@ function format(
   const element = (name: string, content: string | number, attributes = '') =>
     `<${prefix}${name}${attributes}>${escapeXml(content)}</${prefix}${name}>`;
   const label = (name: string, value: string) => element('label', value, xml` name="${name}"`);
-  const labels =
-    mark === undefined
-      ? []
-      : [
-          label(MANAGED_LABEL, 'true'),
-          label(UID_LABEL, mark.uid),
-          label(INSTALLATION_LABEL, mark.installation),
-        ];
+  const labels = Object.entries(mark === undefined ? {} : markLabels(mark));
   return [
     `<${prefix}machine${declaration}>`,
-    ...labels,
+    ...labels.map(([name, value]) => label(name, value)),
     element('namespace', proxy.namespace),
     element('proxy', proxy.name),
     element('createdAt', new Date(createdAtMs).toISOString()),
@@ -81,7 +74,7 @@ function format(
 export function readMetadata(metadata: Element | undefined): MachineMetadata | undefined {
   const machine = metadata && children(metadata, 'machine').find(isOurs);
   if (machine === undefined) return undefined;
-  const labels = new Map(
+  const labels = Object.fromEntries(
     children(machine, 'label').map((label) => [
       label.getAttribute('name') ?? '',
       label.textContent ?? '',
@@ -89,12 +82,8 @@ export function readMetadata(metadata: Element | undefined): MachineMetadata | u
   );
   const createdAtMs = Date.parse(textAt(machine, 'createdAt') ?? '');
   const phase = textAt(machine, 'phase') ?? '';
-  const mark = {
-    uid: labels.get(UID_LABEL) ?? '',
-    installation: labels.get(INSTALLATION_LABEL) ?? '',
-  };
   return {
-    ...(labels.get(MANAGED_LABEL) === 'true' ? { mark } : {}),
+    ...(isMarked(labels) ? { mark: markOf(labels) } : {}),
     proxy: {
       namespace: textAt(machine, 'namespace') ?? '',
       name: textAt(machine, 'proxy') ?? '',

@@ -1,6 +1,7 @@
 /** Taking a machine away, with all that was made for it; or letting it go. */
 import type { Clock } from '#shared/clock.ts';
 import type { KvmHost } from '../config-kvm.ts';
+import { isSameMark } from '../mark.ts';
 import type { Mark } from '../provider.ts';
 import { UnusableError } from './classify.ts';
 import { setPhase, writeMetadata } from './create.ts';
@@ -61,7 +62,7 @@ async function deleteOwnVolumes(
   const { domain, mark, generation } = of;
   const own = (await listPool(libvirt, host, signal)).filter((volume) => {
     const owner = parseMachineVolume(volume.name);
-    if (owner?.uid !== mark.uid || owner.installation !== mark.installation) return false;
+    if (owner === undefined || !isSameMark(owner, mark)) return false;
     if (generation !== undefined && owner.generation !== generation) return false;
     // By name and mark; of a domain that was renamed, those that it uses.
     return owner.machine === domain.name || isUsed(of, volume);

@@ -5,12 +5,6 @@
 # build.sh FOLDER   writes FOLDER/mini.qcow2; what it downloads stays in FOLDER/packages
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-out=$1
-packages=$out/packages
-work=$(mktemp -d "$out/work.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-export PATH=$PATH:/usr/sbin:/sbin
-
 source "$here/../lib.sh"
 
 kernel=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2; exit}')

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { parseId } from '#agent/providers/gcp/id.ts';
-import { isMadeFor, markProblem, proxyOf, withoutMark } from '#agent/providers/gcp/labels.ts';
+import { markProblem, proxyOf, withoutMark } from '#agent/providers/gcp/labels.ts';
 import { instanceSchema } from '#agent/providers/gcp/resources.ts';
 import { instanceFrom, isLeaving, stateOf } from '#agent/providers/gcp/state.ts';
+import { isMadeFor } from '#agent/providers/mark.ts';
 
 const LABELS = {
   'proxy-operator-managed': 'true',
